@@ -50,12 +50,17 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // Telephones that call through it.
+    ("sipp", "sip-tester"),
     // Those who ask it for ports.
     ("natpmpc", "natpmpc"),
     // router: what may be in its way, and offloads of veth pairs.
     ("nft", "nftables"),
     ("iptables-nft", "iptables"),
     ("ethtool", "ethtool"),
+    // Logging in to a router that it forwards on.
+    ("sshd", "openssh-server"),
+    ("ssh", "openssh-client"),
     // What it writes for the record: those who collect it.
     ("nfcapd", "nfdump"),
     ("rsyslogd", "rsyslog-gnutls"),

@@ -1,6 +1,7 @@
 //! `cargo xtask lab`: a situation of the reports in a namespace, to be
 //! looked at with any tool.
 
+mod router;
 mod vlans;
 pub mod vm;
 
@@ -22,7 +23,7 @@ const PREFIX: &str = "lab-";
 pub struct Arguments {
     /// Which situation; `down` removes one
     situation: What,
-    /// How many rows; for `down`: which situation
+    /// How many rows, or seconds; for `down`: which situation
     #[arg(value_name = "N")]
     argument: Option<String>,
     /// Name of the namespace; `lab-SITUATION` unless said
@@ -44,6 +45,8 @@ enum What {
     Routes6,
     /// A virtual machine with Debian's kernel: links of every kind, end to end
     Vm,
+    /// Three routers with FRR, forwarding at XDP, under load for N seconds (600)
+    Router,
     /// User-mode Linux, whose bridges filter VLANs: the test of Q-BRIDGE-MIB
     Vlans,
     /// Removes the situation named next
@@ -64,9 +67,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         None => what.usual_count(),
         Some(text) => match text.replace(['_', ','], "").parse() {
             Ok(count) => count,
-            Err(_) => bail!("`{text}` is not a number of rows"),
+            Err(_) => bail!("`{text}` is not a number"),
         },
     };
+    if let What::Router = what {
+        return router::run(count);
+    }
     let name = match &arguments.netns {
         Some(name) => name.clone(),
         None => format!("{PREFIX}{}", what.name()),
@@ -129,6 +135,7 @@ impl What {
             What::Links => 4_000,
             What::Routes => 1_000_000,
             What::Routes6 => 200_000,
+            What::Router => router::USUAL_SECONDS,
             What::Down | What::Vm | What::Vlans => 0,
         }
     }
@@ -140,7 +147,7 @@ impl What {
             What::Links => links::build(netns, count),
             What::Routes => routes::build(netns, routes::Family::V4, count),
             What::Routes6 => routes::build(netns, routes::Family::V6, count),
-            What::Down | What::Vm | What::Vlans => Ok(()),
+            What::Router | What::Down | What::Vm | What::Vlans => Ok(()),
         }
     }
 
@@ -153,7 +160,7 @@ impl What {
             What::Neighbours => format!("{count} neighbours"),
             What::Links => format!("{count} interfaces"),
             What::Routes | What::Routes6 => format!("{count} synthetic BGP-like routes"),
-            What::Down | What::Vm | What::Vlans => String::new(),
+            What::Router | What::Down | What::Vm | What::Vlans => String::new(),
         }
     }
 
@@ -163,7 +170,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "route --count",
             What::Routes6 => "route -6 --count",
-            What::Neighbours | What::Down | What::Vm | What::Vlans => "neigh",
+            What::Neighbours | What::Router | What::Down | What::Vm | What::Vlans => "neigh",
         }
     }
 
@@ -174,7 +181,7 @@ impl What {
             What::Links => "ifconfig -a",
             What::Routes => "ip route",
             What::Routes6 => "ip -6 route",
-            What::Neighbours | What::Down | What::Vm | What::Vlans => "ip neigh",
+            What::Neighbours | What::Router | What::Down | What::Vm | What::Vlans => "ip neigh",
         }
     }
 }

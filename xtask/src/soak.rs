@@ -3,6 +3,7 @@
 //! A list of changes that fails is shrunk and kept as a shell script.
 
 mod progress;
+mod router;
 
 use std::env;
 use std::fs;
@@ -69,6 +70,10 @@ pub struct Arguments {
     /// In a machine of its own: Debian's user-mode Linux
     #[arg(long, conflicts_with = "replay")]
     vm: bool,
+    /// Instead: a router at XDP beside a twin that the kernel alone forwards,
+    /// for `--seconds` (1,800)
+    #[arg(long)]
+    router: bool,
     /// The program under test
     #[arg(long)]
     program: Option<PathBuf>,
@@ -76,6 +81,9 @@ pub struct Arguments {
 
 /// Does it; fails when a seed does.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.router {
+        return router::run(arguments);
+    }
     host::install_missing(NEEDED)?;
     let program = match &arguments.program {
         Some(program) => program.clone(),

@@ -7,7 +7,7 @@
 
 mod counts;
 mod pool;
-mod programs;
+pub mod programs;
 mod released;
 
 use std::env;

@@ -16,6 +16,7 @@ mod generator;
 mod instructions;
 mod layout;
 mod program;
+pub mod standing;
 mod sys;
 
 use std::io;
@@ -131,7 +132,10 @@ fn advice(error: &io::Error) -> &'static str {
 
 fn attach_advice(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EOPNOTSUPP) => ": its driver has no XDP",
+        Some(libc::EOPNOTSUPP) => {
+            ": its driver has no XDP. VLANs, macvlans, bridges and most tunnels have none: name the \
+             links below them; what goes by them is the kernel's"
+        }
         Some(libc::EBUSY | libc::EEXIST) => ": there is another one already (`ip link` shows it)",
         Some(libc::ERANGE) => ": its MTU is more than its driver takes with XDP",
         Some(libc::EPERM) => ": it needs CAP_NET_ADMIN",

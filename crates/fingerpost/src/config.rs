@@ -20,6 +20,7 @@ use table::Limits;
 use thiserror::Error;
 use tracing_subscriber::filter::Targets;
 
+use router::live::Configured;
 use serve::control::server::Patience;
 use serve::http::config::Http;
 use serve::snmp::config::{Community, Snmp};
@@ -69,6 +70,9 @@ pub struct Config {
     pub http: Http,
     /// What is called by the names of `ip` and `bridge`.
     pub ip: Ip,
+    /// Forwarding at XDP: `fingerpost router`, and where `up` asks it.
+    #[serde(deserialize_with = "router::live::section")]
+    pub router: Configured,
 }
 
 /// What is called by the names of `ip` and `bridge`.
@@ -233,6 +237,14 @@ pub enum BadConfig {
         /// What is wrong.
         message: String,
     },
+}
+
+impl BadConfig {
+    /// Whether there is one that this user may not read.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Unreadable { error, .. }
+            if error.kind() == io::ErrorKind::PermissionDenied)
+    }
 }
 
 fn key_prefix(key: &str) -> String {

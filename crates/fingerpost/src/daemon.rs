@@ -35,7 +35,7 @@ use serve::control::server::{Patience, Server};
 use serve::namespace;
 use serve::namespace_service::{DaemonGauges, RecordingGauge};
 use serve::status::RecordingStatus;
-use serve::{http, snmp};
+use serve::{forwarding, http, snmp};
 
 use crate::config::feed::Kind;
 use crate::config::{self, Config};
@@ -141,6 +141,14 @@ fn recording_status(from: linux::recording::RecordingStatus) -> RecordingStatus 
     }
 }
 
+/// Asks `fingerpost router` at its control socket.
+fn forwarding(control: PathBuf) -> forwarding::Gauge {
+    forwarding::Gauge::new(move || {
+        let report = router::live::report(&control, forwarding::ANSWER_PATIENCE);
+        report.map_err(|error| format!("{error:#}"))
+    })
+}
+
 struct Daemon {
     up: Up,
     config: Config,
@@ -195,7 +203,7 @@ impl Daemon {
             .control
             .group
             .as_ref()
-            .map(group::join)
+            .map(|group| group::join("control.group", &group.0))
             .transpose()?;
         let enters = self.wants_all() || opened.iter().any(|(spec, _)| spec.is_some());
         privileges::keep_for_mirrors(enters).context("cannot give up privileges")?;
@@ -206,8 +214,10 @@ impl Daemon {
         // the system's directory is that of a service of another user.
         self.directory = socket::directory(self.config.control.directory.as_deref())?;
         self.snmp = Some(snmp::Service::start(snmp, self.whole.snmp.clone())?);
+        self.whole.forwarding = forwarding(self.config.router.control.clone());
         let http = http::Service::start(http, words::load(), self.server.budget())?;
         http.show_snmp(self.whole.snmp.clone());
+        http.show_forwarding(self.whole.forwarding.clone());
         self.http = Some(http);
         self.record()?;
         for (spec, namespace) in opened {
@@ -451,6 +461,9 @@ impl Daemon {
         }
         if config.record != self.config.record {
             tracing::warn!("record takes effect at the next start");
+        }
+        if config.router != self.config.router {
+            tracing::warn!("[router] takes effect at the next start, of `fingerpost router` too");
         }
         if config.mirror != self.config.mirror {
             tracing::warn!("mirror holds for namespaces mirrored from now on");

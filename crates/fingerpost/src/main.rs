@@ -35,6 +35,7 @@ use std::process::ExitCode;
 use change::drill;
 use cli::Wanted;
 use escaped::Escaped;
+use router::live::{Configured, Router};
 use serve::snmp;
 
 fn main() -> ExitCode {
@@ -113,7 +114,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Router(asked) => {
             drop(out);
-            return router::live::run(&asked);
+            return live(&asked);
         }
         Wanted::Ip(tool, arguments) => {
             drop(out);
@@ -133,6 +134,27 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// `fingerpost router`, with what the configuration says.
+fn live(asked: &Router) -> anyhow::Result<ExitCode> {
+    let configured = match asked.config() {
+        None => Configured::default(),
+        Some(path) => match config::load(path) {
+            Ok(config) => config.router,
+            // Of the usual one, which not everybody may read.
+            Err(error) if path.is_none() && asked.is_question() && error.is_forbidden() => {
+                Configured::default()
+            }
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let group = match asked.is_question() {
+        true => None,
+        false => asked.group(&configured),
+    };
+    let group = group.map(|group| daemon::group::join("router.group", group));
+    router::live::run(asked, &configured, group.transpose()?)
 }
 
 /// The directory for SNMP's state that a configuration names.

@@ -7,16 +7,24 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+#[path = "router/changes.rs"]
+mod changes;
 mod common;
 #[path = "router/frames.rs"]
 mod frames;
 #[path = "router/host.rs"]
 mod host;
+#[path = "router/kinds.rs"]
+mod kinds;
 #[path = "router/obstacles.rs"]
 mod obstacles;
 #[path = "router/ospf.rs"]
 mod ospf;
 #[path = "router/place.rs"]
 mod place;
+#[path = "router/routers.rs"]
+mod routers;
+#[path = "router/told.rs"]
+mod told;
 #[path = "router/twin.rs"]
 mod twin;

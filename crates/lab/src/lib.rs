@@ -10,6 +10,7 @@
 //! - [`situation`]: aliases, neighbours, links, routes.
 //! - [`mod@bench`]: measurements and their report.
 //! - [`rates`]: what rates a manager gets, beside the kernel's own.
+//! - [`routers`]: three routers with FRR and forwarding at XDP, in a row.
 //! - [`siege`]: a daemon under attack, and what it costs the others.
 //! - [`soak`]: random changes under a daemon, compared with the kernel.
 //! - [`frr`]: its daemons as subagents of SNMP.
@@ -31,6 +32,7 @@ pub mod mrt;
 mod netns;
 pub mod program;
 pub mod rates;
+pub mod routers;
 mod setting;
 pub mod siege;
 pub mod situation;

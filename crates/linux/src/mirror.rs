@@ -7,6 +7,7 @@
 //!
 //! - [`model`]: what an event does to the tables (pure).
 //! - `silent`: what the kernel does without an event (pure).
+//! - `echo`: announcements that copy a request (pure).
 //! - [`difference`]: what a resync or a scan found (pure).
 //! - `machine`: the state machine of all that (pure), fed by the worker or
 //!   by a recording.
@@ -20,10 +21,12 @@
 //! - `worker`: the thread that does it all, but for `sampler`: samples that
 //!   may keep it waiting.
 
+mod bridge_timers;
 mod bridge_vlans;
 mod counters;
 mod counters_beside;
 pub mod difference;
+mod echo;
 mod host_samples;
 mod ip_interfaces;
 pub(crate) mod ip_statistics;

@@ -3,6 +3,8 @@
 //! For the engine. [`short`] is the way of nearly every packet: TCP or UDP,
 //! whole, no options. Everything else goes through [`long`].
 
+use std::ops::Range;
+
 use packet::checksum::Delta;
 use packet::icmp::Kind as IcmpKind;
 use packet::tcp::{ACK, SYN};
@@ -277,9 +279,12 @@ fn upper<const OUT: bool>(protocol: u8, payload: &[u8]) -> Option<(Upper, [u16; 
     };
     let one_sided = |port: u16| if OUT { [port, 0] } else { [0, port] };
     match protocol {
-        protocol::UDP if payload.len() >= 8 => Some((Upper::Udp, [word(0)?, word(2)?])),
+        // The ports are within what UDP-Lite's checksum covers, always.
+        protocol::UDP | protocol::UDP_LITE if payload.len() >= 8 => {
+            Some((Upper::Udp, [word(0)?, word(2)?]))
+        }
         protocol::TCP if payload.len() >= 20 => Some((Upper::Tcp, [word(0)?, word(2)?])),
-        protocol::UDP | protocol::TCP => None,
+        protocol::UDP | protocol::UDP_LITE | protocol::TCP => None,
         protocol::ICMP => {
             let message = Icmp::new(payload).ok()?;
             let query = packet::icmp::kind(message.icmp_type()) == IcmpKind::Query;
@@ -361,6 +366,23 @@ pub fn put(bytes: &mut [u8], at: usize, word: u16) {
     {
         *place = word.to_ne_bytes();
     }
+}
+
+/// A part of a packet that was found to be there. Where it is not all the
+/// same, which is a mistake of ours, a development build stops; a release goes
+/// on with none of it.
+pub fn part(bytes: &[u8], range: Range<usize>) -> &[u8] {
+    let (len, part) = (bytes.len(), bytes.get(range.clone()));
+    debug_assert!(part.is_some(), "{range:?} of {len} bytes");
+    part.unwrap_or_default()
+}
+
+/// The same, to be changed.
+pub fn part_mut(bytes: &mut [u8], range: Range<usize>) -> &mut [u8] {
+    let len = bytes.len();
+    let part = bytes.get_mut(range.clone());
+    debug_assert!(part.is_some(), "{range:?} of {len} bytes");
+    part.unwrap_or_default()
 }
 
 /// Updates a checksum field.

@@ -6,29 +6,31 @@
 //! - `ports`: the links that packets are forwarded between.
 //! - `watching`: looks at both, again and again, until it is told to end.
 //! - `neighbours`: next hops that only we use, kept fresh by the kernel.
-//! - `standing`: how it stands, for questions; `control`: the socket that they
-//!   come by; `asking`, `shown`: the other end of it.
+//! - `configured`: what stands in the configuration file.
+//! - `control`: the socket that questions come by; `asking`, `shown`: the other
+//!   end of it.
 
 mod asking;
+mod configured;
 mod control;
 mod neighbours;
 mod obstacles;
 mod ports;
 mod shown;
-mod standing;
 mod watching;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, ValueHint};
+use rustix::process::Gid;
+use serde::Deserialize;
 
+pub use asking::report;
+pub use configured::{Configured, USUAL_CONTROL, section};
 use obstacles::Kind;
-
-/// Where the control socket is when nothing is said.
-const USUAL: &str = "/run/fingerpost-router.sock";
 
 const AFTER_HELP: &str = "\
 Packets between the named links are forwarded at XDP, by the kernel's own routes,
@@ -38,6 +40,9 @@ multicast, fragments, options, ICMP errors, VLANs, what leaves by other links.
 When this process ends, by whatever signal, the kernel forwards again.
   fingerpost router --on eth1 --on eth2
   fingerpost router reasons
+Without --on it goes by [router] of the configuration, as the packaged service
+does (`systemctl enable --now fingerpost-router`). `fingerpost up` beside it tells
+its counters over HTTP, in /metrics, in `status` and in `top`.
 What the kernel would do on the way and the program does not (nftables, tc,
 shaping, IPsec, ...) is refused by name, or accepted with --accept: then packets
 that are forwarded here do not meet it. When it appears later, its packets are
@@ -47,9 +52,11 @@ CAP_PERFMON).
 Exit status: 0 done, 1 it failed, 2 the command line is wrong.";
 
 /// What is to be done when an obstacle appears while packets are forwarded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Later {
     /// What it meets is the kernel's, until it is gone
+    #[default]
     Kernel,
     /// It is told, and packets pass it by
     Tell,
@@ -58,20 +65,21 @@ pub enum Later {
 /// `fingerpost router`: forwarding, or a question to what forwards.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Router {
     /// A link that packets are forwarded from and to; at least two
-    #[arg(long, value_name = "LINK", required = true)]
+    #[arg(long, value_name = "LINK")]
     on: Vec<String>,
     /// Obstacles that do not matter
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_enum)]
     accept: Vec<Kind>,
-    /// What happens when another obstacle appears later
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "kernel")]
-    obstacle: Later,
-    /// Where questions are answered
-    #[arg(long, value_name = "PATH", default_value = USUAL, value_hint = ValueHint::FilePath)]
-    control: PathBuf,
+    /// What happens when another obstacle appears later [default: kernel]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    obstacle: Option<Later>,
+    #[command(flatten)]
+    from: From,
+    /// A group that may ask, beside root
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
     /// Not there yet: see `nat run` and `forward --nat`
     #[arg(long, value_name = "FILE", hide = true)]
     nat: Option<PathBuf>,
@@ -90,12 +98,22 @@ enum Question {
     Reasons(At),
 }
 
+/// Where things are said that the command line does not say.
+#[derive(Debug, Args)]
+struct From {
+    /// The configuration [default: /etc/fingerpost/fingerpost.toml, or /etc/fingerpost.toml]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
+    /// The control socket, where questions are answered [default: /run/fingerpost-router.sock]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    control: Option<PathBuf>,
+}
+
 /// Which router.
 #[derive(Debug, Args)]
 struct At {
-    /// The control socket of what forwards (its `--control`)
-    #[arg(long, value_name = "PATH", default_value = USUAL, value_hint = ValueHint::FilePath)]
-    control: PathBuf,
+    #[command(flatten)]
+    from: From,
     /// As JSON
     #[arg(short, long)]
     json: bool,
@@ -112,35 +130,97 @@ pub fn parse(matches: &ArgMatches) -> Result<Router, clap::Error> {
     Router::from_arg_matches(matches)
 }
 
-/// Forwards until SIGINT or SIGTERM, or asks what does.
-pub fn run(router: &Router) -> anyhow::Result<ExitCode> {
-    match &router.question {
-        Some(Question::Status(at)) => asking::ask(at, control::Asked::Status),
-        Some(Question::Counters(at)) => asking::ask(at, control::Asked::Counters),
-        Some(Question::Reasons(at)) => asking::ask(at, control::Asked::Reasons),
-        None => forward(router),
+impl Router {
+    /// The configuration to read: a path, or the usual one (`Some(None)`);
+    /// `None` where the command line says all.
+    pub fn config(&self) -> Option<Option<&Path>> {
+        let from = self.from();
+        let says_all = from.control.is_some() && (self.question.is_some() || !self.on.is_empty());
+        (from.config.is_some() || !says_all).then_some(from.config.as_deref())
+    }
+
+    fn from(&self) -> &From {
+        match &self.question {
+            None => &self.from,
+            Some(Question::Status(at) | Question::Counters(at) | Question::Reasons(at)) => &at.from,
+        }
+    }
+
+    /// Whether it is a question, for which a configuration that may not be
+    /// read is none.
+    pub fn is_question(&self) -> bool {
+        self.question.is_some()
+    }
+
+    /// The group that may ask, where the command line or the configuration
+    /// names one.
+    pub fn group<'a>(&'a self, configured: &'a Configured) -> Option<&'a str> {
+        self.group.as_deref().or(configured.group.as_deref())
+    }
+
+    /// With what the configuration says where the command line does not.
+    fn plan(&self, configured: &Configured, group: Option<Gid>) -> Plan {
+        Plan {
+            on: said_or(&self.on, &configured.on),
+            accept: said_or(&self.accept, &configured.accept),
+            obstacle: self.obstacle.unwrap_or(configured.obstacle),
+            control: self.control(configured),
+            group,
+        }
+    }
+
+    fn control(&self, configured: &Configured) -> PathBuf {
+        let said = self.from().control.clone();
+        said.unwrap_or_else(|| configured.control.clone())
     }
 }
 
-fn forward(router: &Router) -> anyhow::Result<ExitCode> {
+fn said_or<T: Clone>(said: &[T], configured: &[T]) -> Vec<T> {
+    match said {
+        [] => configured.to_vec(),
+        said => said.to_vec(),
+    }
+}
+
+/// What is to be done, wherever it was said.
+#[derive(Debug)]
+struct Plan {
+    on: Vec<String>,
+    accept: Vec<Kind>,
+    obstacle: Later,
+    control: PathBuf,
+    group: Option<Gid>,
+}
+
+/// Forwards until SIGINT or SIGTERM, or asks what does. `group` is the number
+/// of [`Router::group`], which this process is in.
+pub fn run(
+    router: &Router,
+    configured: &Configured,
+    group: Option<Gid>,
+) -> anyhow::Result<ExitCode> {
+    let control = router.control(configured);
+    match &router.question {
+        Some(Question::Status(at)) => asking::ask(&control, control::Asked::Status, at.json),
+        Some(Question::Counters(at)) => asking::ask(&control, control::Asked::Counters, at.json),
+        Some(Question::Reasons(at)) => asking::ask(&control, control::Asked::Reasons, at.json),
+        None => forward(router, &router.plan(configured, group)),
+    }
+}
+
+fn forward(router: &Router, plan: &Plan) -> anyhow::Result<ExitCode> {
     if router.nat.is_some() {
         bail!(
             "--nat is not there yet for `router`: translate by `fingerpost nat run` or \
              `fingerpost forward --nat`"
         );
     }
-    if let Some(kind) = router.accept.iter().find(|kind| !kind.is_acceptable()) {
-        bail!("--accept {}: this cannot be passed by", kind.name());
+    configured::check_accepted(&plan.accept).map_err(|wrong| anyhow!("--accept {wrong}"))?;
+    if plan.on.is_empty() {
+        bail!("which links? --on LINK --on LINK, or `on` in [router] of the configuration");
     }
-    if router.on.len() < 2 {
-        bail!("--on: packets go from one link to another: name two at least");
-    }
-    for (at, name) in router.on.iter().enumerate() {
-        if router.on[..at].contains(name) {
-            bail!("--on {name}: it is named twice");
-        }
-    }
-    watching::run(router)?;
+    configured::check_links(&plan.on).map_err(|wrong| anyhow!("--on: {wrong}"))?;
+    watching::run(plan)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,7 +7,8 @@
 //! - `access_policy`, `token`: who may ask.
 //! - `definition`, `query`, `openapi`: what can be asked, defined once.
 //! - `long`, `streamed`: answers that are not made at once.
-//! - `rows`, `cursor`, `changes`, `metrics`, `status`, `page`: the answers.
+//! - `rows`, `cursor`, `changes`, `metrics`, `status`, `router`, `page`: the
+//!   answers.
 //! - `problem`: what a refused request is told.
 //!
 //! Everything runs on two threads of its own, each with a runtime: one talks
@@ -34,6 +35,7 @@ mod page;
 mod parting;
 mod problem;
 mod query;
+mod router;
 mod rows;
 mod serve;
 mod shared;
@@ -263,6 +265,12 @@ impl Service {
         let _ = self.shared.snmp.set(gauge);
     }
 
+    /// Has metrics and `/v1/router` tell how forwarding at XDP stands.
+    pub fn show_forwarding(&self, gauge: crate::forwarding::Gauge) {
+        // Once, at the start.
+        let _ = self.shared.forwarding.set(gauge);
+    }
+
     /// Starts to answer; there is nothing to answer from yet.
     /// What clients have not taken is counted in a budget.
     pub fn start(sockets: BoundSockets, names: Names, budget: Arc<Budget>) -> Result<Self> {
@@ -461,6 +469,12 @@ fn router(shared: &Arc<Shared>) -> Router {
             "/v1/status",
             get(asynchronous(shared, |shared, request| async move {
                 status::answer(&shared, &request)
+            })),
+        )
+        .route(
+            "/v1/router",
+            get(asynchronous(shared, |shared, request| async move {
+                router::answer(&shared, &request).await
             })),
         )
         .route(

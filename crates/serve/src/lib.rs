@@ -15,6 +15,7 @@
 //! - [`owners`]: rows of several owners compared.
 //! - [`watch`]: changes as lines of JSON, for whoever has a reader.
 //! - [`budget`]: memory for those who are answered.
+//! - [`forwarding`]: what forwards at XDP beside the daemon, asked.
 //! - [`descriptors`]: how many the process may have.
 //! - [`setting`]: what the keys of the configuration are for.
 //! - [`groups`]: whom a socket's file is for.
@@ -25,6 +26,7 @@ mod clock;
 mod complaint;
 pub mod control;
 pub mod descriptors;
+pub mod forwarding;
 pub mod groups;
 pub mod http;
 pub mod namespace;

@@ -5,6 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use dataplane::xdp::standing::Report;
+
+use crate::forwarding::{self, ForwardingStatus};
 use crate::namespace::Namespace;
 use crate::route_times::RouteTimes;
 use crate::snmp;
@@ -28,6 +31,8 @@ pub struct DaemonGauges {
     pub snmp: snmp::Gauge,
     /// The recording, where one is made.
     pub recording: Option<RecordingGauge>,
+    /// Forwarding at XDP.
+    pub forwarding: forwarding::Gauge,
 }
 
 /// Tells how a recording is. Cheap to clone.
@@ -68,6 +73,14 @@ impl NamespaceService {
         &self.route_times
     }
 
+    /// Forwarding at XDP, where it is in this namespace as far as is known.
+    fn forwarding(&self) -> Option<ForwardingStatus> {
+        let status = self.whole.forwarding.status()?;
+        let inode = self.namespace.inode;
+        let is_elsewhere = |report: &Report| report.status.inode != inode;
+        (!status.report.as_ref().is_some_and(is_elsewhere)).then_some(status)
+    }
+
     /// How it is. O(rows) for some tables: not for hot paths.
     pub fn status(&self) -> Status {
         let Namespace {
@@ -93,6 +106,7 @@ impl NamespaceService {
             pressure,
             snmp: self.whole.snmp.status(),
             recording: self.whole.recording.as_ref().map(|gauge| (gauge.0)()),
+            router: self.forwarding(),
             mirror: MirrorStatus {
                 phase: mirror.in_words(),
                 load_millis: mirror.load_time.as_millis() as u64,

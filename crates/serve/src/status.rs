@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use table::Tables;
 use view::Object;
 
+pub use crate::forwarding::ForwardingStatus;
 pub use feeders::{FeederStatus, feeders};
 pub use monitored::{EventStatus, PeerStatus, RouterStatus};
 
@@ -46,6 +47,9 @@ pub struct Status {
     /// The recording, of all namespaces; `None` where none is made.
     #[serde(default)]
     pub recording: Option<RecordingStatus>,
+    /// Forwarding at XDP in this namespace; `None` where there is none.
+    #[serde(default)]
+    pub router: Option<ForwardingStatus>,
 }
 
 /// How the recording is.
@@ -432,6 +436,9 @@ impl Status {
         if let Some(recording) = &self.recording {
             recording.write(out)?;
         }
+        if let Some(router) = &self.router {
+            router.write(out)?;
+        }
         for warning in self.warnings() {
             writeln!(out, "WARNING: {warning}")?;
         }
@@ -452,6 +459,7 @@ impl Status {
             )
             .chain(self.snmp.iter().flat_map(SnmpStatus::warnings))
             .chain(self.recording.iter().flat_map(RecordingStatus::warnings))
+            .chain(self.router.iter().filter_map(ForwardingStatus::warning))
             .collect()
     }
 }

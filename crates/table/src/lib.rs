@@ -42,7 +42,7 @@ pub mod text;
 mod writer;
 
 pub use addresses::{AddressPlace, Addresses};
-pub use cost::touched;
+pub use cost::{copied, touched};
 pub use event::{
     Bell, Changed, Event, EventBatch, Events, Flaps, Generation, Operation, RouteChanges,
     RouteFlaps, RouteHistory, Row,

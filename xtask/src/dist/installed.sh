@@ -54,6 +54,11 @@ if inside sh -c 'command -v systemd-analyze' >/dev/null; then
     inside systemd-analyze verify --man=no "$unit" || fail "systemd-analyze verify"
     inside systemd-analyze security --offline=true --threshold=20 --no-pager "$unit" \
         >"$place/security" || { tail -n 1 "$place/security" >&2; fail "too exposed"; }
+    # The router's: root's user, without root's rights.
+    router=/lib/systemd/system/fingerpost-router.service
+    inside systemd-analyze verify --man=no "$router" || fail "systemd-analyze verify of the router"
+    inside systemd-analyze security --offline=true --threshold=22 --no-pager "$router" \
+        >"$place/security" || { tail -n 1 "$place/security" >&2; fail "the router is too exposed"; }
 fi
 
 # Started, with the rights that the unit gives and nothing else to write.

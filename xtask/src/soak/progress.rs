@@ -1,4 +1,5 @@
-//! How far a soak is: a bar on a terminal, and the sum of all at the end.
+//! How far a soak is: a bar on a terminal, else a line now and then, and the
+//! sum of all at the end.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,6 +11,8 @@ use crate::host::say;
 
 /// Places of the bar.
 const WIDTH: u64 = 40;
+/// Without a terminal a line comes after so many seeds.
+const LINE_EACH: u64 = 50;
 
 /// What came of the seeds so far.
 pub(super) struct Progress {
@@ -63,10 +66,16 @@ impl Progress {
 
     fn draw(&self, counts: &Counts) {
         let mut screen = io::stdout();
+        let done = counts.passed + counts.failed;
         if !screen.is_terminal() {
+            if done.is_multiple_of(LINE_EACH) {
+                say(format_args!(
+                    "{done} of {}, {} failed",
+                    self.all, counts.failed
+                ));
+            }
             return;
         }
-        let done = counts.passed + counts.failed;
         let filled = WIDTH * done / self.all.max(1);
         let bar: String = (0..WIDTH)
             .map(|at| if at < filled { '#' } else { '.' })

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::host;
+
 /// A test program that Cargo has built.
 #[derive(Debug, PartialEq)]
 pub struct Program {
@@ -67,6 +69,15 @@ pub fn build(mut cargo: Command, what: &str) -> Result<Vec<Program>> {
     }
     programs.sort_by_key(|program| program.is_library);
     Ok(programs)
+}
+
+/// Where a package's test is that is to be run elsewhere, built.
+pub fn test_of(package: &str, test: &str) -> Result<PathBuf> {
+    let mut cargo = host::cargo();
+    cargo.args(["test", "--no-run", "--package", package, "--test", test]);
+    let built = build(cargo, &format!("{package}'s test {test}"))?;
+    let program = built.into_iter().next().context("cargo built no test")?;
+    Ok(program.path)
 }
 
 /// The test program that a line of Cargo's tells of, if it does.

@@ -122,6 +122,43 @@ const OWN: &[Section] = &[
         ],
     },
     Section {
+        head: "[router]",
+        about: "Forwarding at XDP: what `fingerpost router` does where its command line says \
+                nothing, and where `up` asks it for its counters.",
+        settings: &[
+            Setting::new(
+                "on",
+                Without::Words("the command line says which"),
+                "[\"eth1\", \"eth2\"]",
+                "The links that packets are forwarded between, 2 to 64.",
+            ),
+            Setting::new(
+                "accept",
+                Without::Value("[]"),
+                "[\"conntrack\", \"vlan-tags\"]",
+                "Obstacles that do not matter, by their names: see fingerpost-router(1).",
+            ),
+            Setting::usual(
+                "obstacle",
+                "\"kernel\"",
+                "What happens when another obstacle appears later: \"kernel\" leaves what it meets \
+                 to the kernel until it is gone, \"tell\" tells of it alone.",
+            ),
+            Setting::usual(
+                "control",
+                "\"/run/fingerpost-router.sock\"",
+                "The control socket of `fingerpost router`, an absolute path.",
+            ),
+            Setting::new(
+                "group",
+                Without::Words("root only"),
+                "\"fingerpost\"",
+                "The group that may ask there, beside root. The packaged `up` is in the group \
+                 fingerpost.",
+            ),
+        ],
+    },
+    Section {
         head: "[limits]",
         about: "Rows that each table may have, 1 or more.",
         settings: LIMITS,

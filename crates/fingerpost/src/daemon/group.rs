@@ -1,4 +1,5 @@
-//! The group that may ask about other namespaces than the daemon's own.
+//! The group that may ask at a socket: at the daemon's about other namespaces
+//! than its own, and at that of `fingerpost router`.
 //!
 //! The kernel checks the right at the socket's file, supplementary groups
 //! included. To give a file to a group without rights over all files, the
@@ -10,13 +11,11 @@ use rustix::thread::set_thread_groups;
 
 use serve::groups;
 
-use crate::config::Group;
-
 /// Joins a group, unless this process is in it: to be called before there
-/// are threads. Gives its number.
-pub fn join(group: &Group) -> Result<Gid> {
-    let named = || format!("control.group: {}", group.0);
-    let (gid, is_in) = may_join(group)?;
+/// are threads. Gives its number. `key` is where it was said.
+pub fn join(key: &str, group: &str) -> Result<Gid> {
+    let named = || format!("{key}: {group}");
+    let (gid, is_in) = may_join(key, group)?;
     if !is_in {
         let mut groups = getgroups().with_context(named)?;
         groups.push(gid);
@@ -27,24 +26,18 @@ pub fn join(group: &Group) -> Result<Gid> {
 
 /// Whether this process may join a group: its number, and whether it is in
 /// it already.
-pub fn may_join(group: &Group) -> Result<(Gid, bool)> {
-    let gid = number(group)?;
-    let groups = getgroups().with_context(|| format!("control.group: {}", group.0))?;
+pub fn may_join(key: &str, group: &str) -> Result<(Gid, bool)> {
+    let gid = groups::number(group).with_context(|| key.to_owned())?;
+    let gid = Gid::from_raw(gid);
+    let groups = getgroups().with_context(|| format!("{key}: {group}"))?;
     if getgid() == gid || groups.contains(&gid) {
         return Ok((gid, true));
     }
     if !geteuid().is_root() {
         bail!(
-            "control.group: this user is not in group {}: add it (`usermod -aG`), or have the \
-             service manager do it (`SupplementaryGroups=`)",
-            group.0
+            "{key}: this user is not in group {group}: add it (`usermod -aG`), or have the \
+             service manager do it (`SupplementaryGroups=`)"
         );
     }
     Ok((gid, false))
-}
-
-/// The number of a group, by its name or itself.
-fn number(group: &Group) -> Result<Gid> {
-    let number = groups::number(&group.0);
-    Ok(Gid::from_raw(number.context("control.group")?))
 }

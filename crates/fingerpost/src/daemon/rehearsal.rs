@@ -33,7 +33,7 @@ pub fn rehearse(config: &Config) -> Result<Vec<String>> {
     http::check(&config.http)?;
     doors(config, is_running, &mut warnings)?;
     if let Some(group) = &config.control.group {
-        group::may_join(group)?;
+        group::may_join("control.group", &group.0)?;
     }
     let enters = wants_all(&up, config) || !namespaces.is_empty();
     privileges::keep_for_mirrors(enters).context("cannot give up privileges")?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::busiest::Busiest;
 use super::events::{Counts, TABLES, Tally};
 use super::grid::{Cell, Column, Order, Row, number, text};
-use super::sample::{Rates, Sample};
-use super::units::plain;
+use super::sample::{Rates, RouterRates, Sample};
+use super::units::{plain, short};
 
 /// Looks whose changes are kept for the bars.
 pub const PAST: usize = 300;
@@ -115,6 +115,8 @@ pub struct Model {
     pub rates: HashMap<u32, Rates>,
     /// The tables.
     pub tables: Vec<Table>,
+    /// What is forwarded at XDP, where a router is.
+    pub router: Option<RouterRates>,
     /// Events of the kernel a second.
     pub events: f64,
     /// Looks so far.
@@ -146,6 +148,11 @@ impl Model {
             0 => 0.0,
             _ => events.saturating_sub(before) as f64 / secs,
         };
+        self.router = sample.router().map(|now| {
+            let before = self.sample.router();
+            let rates = before.and_then(|before| RouterRates::between(before, now));
+            rates.or(self.router).unwrap_or_default()
+        });
         self.tables = self.tables_now(&sample, &std::mem::take(&mut tally.counts), secs);
         for busiest in [&mut tally.neighbours, &mut tally.prefixes] {
             busiest.pass(time);
@@ -165,6 +172,7 @@ impl Model {
         self.rates.clear();
         self.counted = Sample::default();
         self.events = 0.0;
+        self.router = None;
         for table in &mut self.tables {
             (table.added, table.changed, table.deleted) = (0.0, 0.0, 0.0);
             push_past(&mut table.past, 0.0);
@@ -198,6 +206,19 @@ impl Model {
                 }
             })
             .collect()
+    }
+
+    /// What is forwarded at XDP, in a line; `None` without a router.
+    pub fn router_line(&self) -> Option<String> {
+        let status = self.sample.status.router.as_ref()?;
+        let rates = self.router.unwrap_or_default();
+        Some(format!(
+            "router at XDP {} pkt/s {} bit/s, up {} pkt/s; {}",
+            short(rates.forwarded),
+            short(rates.forwarded_bits),
+            short(rates.up),
+            plain(&status.ports())
+        ))
     }
 
     /// The rows of a list, in no order. O(rows).

@@ -13,6 +13,7 @@ use super::events;
 use super::gather::{self, Gathered, Gathering};
 use super::grid::{self, Cell, Row};
 use super::model::{Model, View};
+use super::sample::RouterRates;
 use super::units::{grouped, short, span};
 use serve::status::human;
 
@@ -76,6 +77,9 @@ fn text(model: &Model, out: &mut impl Write) -> Result<()> {
         human(status.resident_bytes),
         short(model.events)
     )?;
+    if let Some(line) = model.router_line() {
+        writeln!(out, "{line}")?;
+    }
     writeln!(
         out,
         "\n{:<11}{:>11}{:>12}{:>9}{:>11}{:>9}",
@@ -144,6 +148,8 @@ struct Report<'a> {
     events_per_sec: f64,
     /// Times that changes came faster than they could be told.
     fell_behind: u64,
+    /// What is forwarded at XDP, packets and bits; `null` without a router.
+    router: Option<RouterRates>,
     tables: Vec<TableReport>,
     links: Vec<LinkReport<'a>>,
     neighbours: Vec<serde_json::Value>,
@@ -192,6 +198,7 @@ impl<'a> Report<'a> {
             generation: status.generation,
             events_per_sec: model.events,
             fell_behind: model.fell_behind,
+            router: model.router,
             tables: model.tables.iter().map(table_report).collect(),
             links: model
                 .sample

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::daemon::Daemon;
+use serve::forwarding::Report;
 use serve::status::Status;
 
 /// Looks again at most, when the daemon read the counters meanwhile.
@@ -79,7 +80,43 @@ pub struct Rates {
     pub drops: f64,
 }
 
+/// Packets a second of forwarding at XDP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct RouterRates {
+    /// Packets that left by another port.
+    pub forwarded: f64,
+    /// Bits of these.
+    pub forwarded_bits: f64,
+    /// Packets that went up to the kernel.
+    pub up: f64,
+}
+
+impl RouterRates {
+    /// Between two reports; `None` where they are of one moment, or the
+    /// router began anew.
+    pub fn between(before: &Report, now: &Report) -> Option<Self> {
+        let millis = now.millis.checked_sub(before.millis)?;
+        if millis == 0 {
+            return None;
+        }
+        let [forwarded, up] = now.total();
+        let [forwarded_before, up_before] = before.total();
+        let rate =
+            |now: u64, before: u64| now.saturating_sub(before) as f64 * 1_000.0 / millis as f64;
+        Some(Self {
+            forwarded: rate(forwarded.packets, forwarded_before.packets),
+            forwarded_bits: rate(forwarded.bytes, forwarded_before.bytes) * 8.0,
+            up: rate(up.packets, up_before.packets),
+        })
+    }
+}
+
 impl Sample {
+    /// What forwards at XDP has said.
+    pub fn router(&self) -> Option<&Report> {
+        self.status.router.as_ref()?.report.as_ref()
+    }
+
     /// Asks the daemon. The time of the counters is told with its status:
     /// the links are asked between two of those until both tell the same.
     pub fn take(daemon: &Daemon) -> Result<Self> {

@@ -55,8 +55,10 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model, choice: &mut Choice, palette: 
     } else {
         0
     };
-    let [head, above, tabs, list, foot] = Layout::vertical([
+    let router = model.router_line();
+    let [head, at_xdp, above, tabs, list, foot] = Layout::vertical([
         Constraint::Length(1),
+        Constraint::Length(u16::from(router.is_some())),
         Constraint::Length(tables),
         Constraint::Length(1),
         Constraint::Min(2),
@@ -64,6 +66,9 @@ pub fn draw(frame: &mut Frame<'_>, model: &Model, choice: &mut Choice, palette: 
     ])
     .areas(frame.area());
     frame.render_widget(heading(model, choice, palette), head);
+    if let Some(router) = router {
+        frame.render_widget(Line::raw(router), at_xdp);
+    }
     if has_tables {
         draw_tables(frame, above, &model.tables, palette);
     }

@@ -18,7 +18,7 @@ pub fn host_mac(side: u8) -> [u8; 6] {
 
 /// Destinations and sources that mean something where `twin` furnishes, as
 /// their last words: see there.
-const TO_V4: [[u8; 4]; 24] = [
+const TO_V4: [[u8; 4]; 26] = [
     [10, 2, 0, 2],
     [10, 2, 0, 2],
     [10, 20, 3, 3],
@@ -43,6 +43,8 @@ const TO_V4: [[u8; 4]; 24] = [
     [127, 0, 0, 1],
     [255, 255, 255, 255],
     [203, 0, 113, 1],
+    [10, 44, 0, 2],
+    [10, 45, 0, 2],
 ];
 const FROM_V4: [[u8; 4]; 14] = [
     [10, 1, 0, 2],
@@ -105,6 +107,10 @@ pub fn frame(random: &mut Random, side: u8, number: u32) -> Vec<u8> {
     };
     let mut frame = [to, host_mac(side)].concat();
     if is(random, 30) {
+        // Stacked now and then.
+        if is(random, 3) {
+            frame.extend([0x88, 0xa8, 0, random.below(3) as u8]);
+        }
         frame.extend([0x81, 0, 0, random.below(3) as u8]);
     }
     frame.extend(match (is(random, 60), is_v6) {
@@ -295,4 +301,42 @@ fn unfinished(random: &mut Random, addresses: &[u8], protocol: u8, mut body: Vec
         body[at..at + 2].copy_from_slice(&sum.to_ne_bytes());
     }
     body
+}
+
+/// A frame that somebody made to hurt: one of [`frame`]'s with bits turned
+/// over, cut off or with a tail, or nothing but noise behind a header that
+/// promises IP. Up to `most` bytes.
+pub fn hostile(random: &mut Random, side: u8, number: u32, most: usize) -> Vec<u8> {
+    let mut frame = frame(random, side, number);
+    match random.below(4) {
+        0 => {
+            for _ in 0..=random.below(8) {
+                let at = 12 + random.below(frame.len() - 12);
+                frame[at] ^= 1 << random.below(8);
+            }
+        }
+        1 => frame.extend(noise(random, most)),
+        2 => {
+            let tags = random.below(20);
+            let tail = frame.split_off(12);
+            for _ in 0..tags {
+                frame.extend([0x81, 0, random.below(256) as u8, random.below(256) as u8]);
+            }
+            frame.extend(tail);
+        }
+        _ => {
+            frame.truncate(12);
+            frame.extend(one(random, &[ETHER_V4, ETHER_V6]));
+            frame.push(one(random, &[0x45, 0x46, 0x60, 0x4f, 0x00]));
+            frame.extend(noise(random, most));
+        }
+    }
+    frame.truncate(most);
+    frame
+}
+
+/// Bytes at random, of any length.
+fn noise(random: &mut Random, most: usize) -> Vec<u8> {
+    let len = random.below(most);
+    (0..len).map(|_| random.below(256) as u8).collect()
 }

@@ -27,7 +27,7 @@ fn hosts_reach_each_other_and_the_router() {
     let Some(place) = place("xhost") else { return };
     let router = Router::start(&place.router, &[]);
     warm(&place, &router);
-    assert_confined(router.process.id(), NET_ADMIN | PERFMON | BPF);
+    assert_confined(router.forwarding.process.id(), NET_ADMIN | PERFMON | BPF);
     for to in ["10.2.0.2", "2001:db8:2::2", "10.1.0.1", "2001:db8:2::1"] {
         place
             .left
@@ -106,7 +106,7 @@ fn a_killed_router_leaves_the_kernel_forwarding() {
     })
     .unwrap();
     assert!(has_program(&place.router, "lan"));
-    router.process.signal(Signal::KILL).unwrap();
+    router.forwarding.process.signal(Signal::KILL).unwrap();
     ping.wait(PATIENCE).unwrap();
     assert!(!has_program(&place.router, "lan"));
     let mut said = String::new();
@@ -133,14 +133,14 @@ fn a_stopped_router_hands_all_up_after_a_while() {
         .run("ping", &["-c2", "-i0.1", "10.2.0.2"])
         .unwrap();
     let before = forwarded_by_kernel(&place.router);
-    router.process.signal(Signal::STOP).unwrap();
+    router.forwarding.process.signal(Signal::STOP).unwrap();
     // It has said for ten seconds ahead that it watches.
     wait_until(PATIENCE, "the kernel's forwarding", || {
         place.left.run("ping", &["-c1", "-W5", "10.2.0.2"]).unwrap();
         (forwarded_by_kernel(&place.router) >= before + 2).then_some(())
     })
     .unwrap();
-    router.process.signal(Signal::CONT).unwrap();
+    router.forwarding.process.signal(Signal::CONT).unwrap();
     assert!(router.packets("lan", "unwatched") >= 1);
     router.looks_again();
     let before = router.packets("lan", "forwarded");

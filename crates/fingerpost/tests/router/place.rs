@@ -1,8 +1,10 @@
 //! A router in a namespace, hosts on both sides of it, and the program on it.
 
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Output};
 
-use lab::{Child, Netns, skip, wait_until};
+use lab::routers::Forwarding;
+use lab::{Netns, skip, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -75,7 +77,7 @@ pub fn forward(router: &Netns) {
 
 /// The program, forwarding.
 pub struct Router {
-    pub process: Child,
+    pub forwarding: Forwarding,
     directory: TempDir,
 }
 
@@ -83,44 +85,49 @@ impl Router {
     /// Starts it and waits until it answers.
     pub fn start(netns: &Netns, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut command = command(netns, &directory, arguments);
-        command.stderr(std::fs::File::create(directory.path().join("log")).unwrap());
-        let mut router = Self {
-            process: Child::spawn(command).unwrap(),
+        Self::spawn(command(netns, &directory, arguments), directory)
+    }
+
+    /// The same by the section `[router]` of a configuration, which names its
+    /// socket as [`Router::control`] does.
+    pub fn configured(netns: &Netns, section: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("sock");
+        let config = directory.path().join("config");
+        let text = format!("[router]\ncontrol = '{}'\n{section}", socket.display());
+        std::fs::write(&config, text).unwrap();
+        let mut command = netns.command(program());
+        command.args(["router", "--config"]).arg(config);
+        Self::spawn(command, directory)
+    }
+
+    fn spawn(command: Command, directory: TempDir) -> Self {
+        let forwarding = Forwarding::spawn(command, Path::new(program()), directory.path());
+        Self {
+            forwarding: forwarding.unwrap(),
             directory,
-        };
-        let waited = wait_until(PATIENCE, "the router's answer", || {
-            let ended = router.process.process().try_wait().unwrap();
-            assert!(ended.is_none(), "it has ended: {}", router.log());
-            router.ask("status")
-        });
-        waited.unwrap();
-        router
+        }
     }
 
     /// What it has said.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
+        self.forwarding.log()
     }
 
     /// Its control socket.
     pub fn control(&self) -> String {
-        self.directory
-            .path()
-            .join("sock")
-            .to_str()
-            .unwrap()
-            .to_owned()
+        self.forwarding.control().to_str().unwrap().to_owned()
+    }
+
+    /// Its configuration, where it has one.
+    pub fn config(&self) -> String {
+        let config = self.directory.path().join("config");
+        config.to_str().unwrap().to_owned()
     }
 
     /// The answer to a question, where there is one.
     pub fn ask(&self, question: &str) -> Option<Value> {
-        let output = Command::new(program())
-            .args(["router", question, "--json", "--control", &self.control()])
-            .stderr(Stdio::null())
-            .output()
-            .unwrap();
-        serde_json::from_slice(&output.stdout).ok()
+        self.forwarding.ask(question)
     }
 
     /// How it stands.
@@ -130,12 +137,7 @@ impl Router {
 
     /// Packets of a port that became of something.
     pub fn packets(&self, port: &str, reason: &str) -> u64 {
-        let rows = self.ask("reasons").unwrap();
-        let rows = rows.as_array().unwrap();
-        let row = rows
-            .iter()
-            .find(|row| row["name"] == port && row["reason"] == reason);
-        row.map_or(0, |row| row["packets"].as_u64().unwrap())
+        self.forwarding.packets(Some(port), reason).unwrap()
     }
 
     /// Waits until it has looked at the kernel's settings anew.
@@ -167,6 +169,20 @@ impl Router {
         let port = ports.iter().find(|one| one["name"] == port).unwrap();
         ["ipv4", "ipv6"].map(|family| port["receives"][family].as_bool().unwrap())
     }
+}
+
+/// The same between other links, named between blanks.
+pub fn refused_on(netns: &Netns, links: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = netns.command(program());
+    command.arg("router");
+    for link in links.split(' ') {
+        command.args(["--on", link]);
+    }
+    command.arg("--control").arg(directory.path().join("sock"));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
 }
 
 fn command(netns: &Netns, directory: &TempDir, arguments: &[&str]) -> Command {

@@ -1,6 +1,6 @@
 //! Mirrors the namespace it runs in, and tells for each line on standard
 //! input what the mirror has done and spent. `cargo xtask bench events` runs
-//! it. Output: `EVENTS CPU_NS BYTES_ALLOCATED`.
+//! it. Output: `EVENTS GENERATIONS CPU_NS BYTES_ALLOCATED`.
 
 use std::alloc::System;
 use std::fs;
@@ -27,7 +27,9 @@ fn main() -> Result<()> {
         line?;
         let allocated = ALLOCATOR.total_allocated();
         let cpu_ns = cpu_ns_of_mirror()?;
-        writeln!(out, "{} {cpu_ns} {allocated}", mirror.status().events)?;
+        let generations = mirror.reader().snapshot().generation.0;
+        let events = mirror.status().events;
+        writeln!(out, "{events} {generations} {cpu_ns} {allocated}")?;
         out.flush()?;
     }
     Ok(())

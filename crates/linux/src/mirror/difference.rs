@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::normalise::{self, Over};
 use table::row::address;
+use table::row::link::linkdown;
 use table::row::neighbour::{flag, state};
 use table::row::route::{hop_flag, protocol};
 use table::{
@@ -185,12 +186,14 @@ const LINKS: Kind<Link> = Kind {
 
 /// Whether two links differ only in what the kernel changes without an
 /// event: the qdisc, the counts of promiscuous users and of those that want
-/// all multicast, how it makes addresses, how much it takes in one piece and
-/// whether IPv6 is switched off (by their files; `addrconf_disable_ipv6`),
-/// the peer's namespace, learnt data of the kind, the group (when set by
-/// sysfs).
+/// all multicast, how it makes addresses, how much it takes in one piece,
+/// whether IPv6 is switched off and whether it uses routes without a carrier
+/// (by their files; `addrconf_disable_ipv6`; `addrconf_fixup_linkdown`, which
+/// announces it in later kernels than 6.1), the peer's namespace, learnt data
+/// of the kind, the group (when set by sysfs).
 fn is_silent_link(a: &Link, b: &Link) -> bool {
     let announced = Link {
+        ignores_linkdown: a.ignores_linkdown & !linkdown::V6 | b.ignores_linkdown & linkdown::V6,
         qdisc: b.qdisc.clone(),
         promiscuity: b.promiscuity,
         allmulti: b.allmulti,
@@ -212,6 +215,7 @@ fn is_silent_link(a: &Link, b: &Link) -> bool {
         alias: b.alias.clone(),
         alt_names: b.alt_names.clone(),
         link_mode: b.link_mode,
+        proto_down: b.proto_down,
         ..announced
     };
     announced == *b

@@ -24,6 +24,7 @@ use table::{
 use tracing::warn;
 
 use super::difference::{Difference, difference};
+use super::echo::is_echo;
 use super::ip_statistics::{self, Texts};
 use super::limits;
 use super::model::Model;
@@ -191,7 +192,8 @@ impl Machine {
             | Sampled::Sockets
             | Sampled::Machine
             | Sampled::IpInterfaces
-            | Sampled::BridgeVlans => false,
+            | Sampled::BridgeVlans
+            | Sampled::BridgeTimers => false,
         }
     }
 
@@ -222,6 +224,7 @@ impl Machine {
             stash.extend_from_slice(datagram);
             if stash.len() > MAX_STASH_BYTES {
                 *stash = Vec::new();
+                self.model.note_looks();
                 self.lost = true;
             }
         }
@@ -283,6 +286,7 @@ impl Machine {
             unsure[1] = std::mem::take(self.model.may_lack_v6());
         }
         self.stash = Some(Vec::new());
+        self.model.note_looks();
         self.listing = Some(Listing {
             purpose,
             which,
@@ -376,6 +380,7 @@ impl Machine {
         let arrived = listing.map(|listing| listing.arrived);
         self.model.arrived().extend(arrived.unwrap_or_default());
         self.stash = None;
+        self.model.take_looks();
         if purpose != Some(Purpose::Sample) {
             self.suspects = None;
         }
@@ -386,6 +391,7 @@ impl Machine {
     pub(crate) fn end(&mut self, listed: &Listed, now_millis: u64) -> Found {
         self.model.writer().set_time(now_millis);
         let stash = self.stash.take().unwrap_or_default();
+        let looks = self.model.take_looks();
         let Some(mut listing) = self.listing.take() else {
             return Found::default();
         };
@@ -395,7 +401,8 @@ impl Machine {
         let came = std::mem::take(&mut listing.came);
         let mut found = match listing.beside.take() {
             None => self.loaded(&stash, listing.has_gap, now_millis),
-            Some(fresh) => {
+            Some(mut fresh) => {
+                fresh.replay(looks);
                 // What it would say of them was said when they came.
                 self.compared(listing, fresh, listed, &stash, now_millis)
             }
@@ -438,7 +445,6 @@ impl Machine {
         stash: &[u8],
         now_millis: u64,
     ) -> Found {
-        fresh.replay();
         let _ = apply(&mut fresh, stash, now_millis);
         let mut whole = listed.whole;
         if listing.has_gap {
@@ -653,6 +659,9 @@ fn apply(model: &mut Model, datagram: &[u8], now_millis: u64) -> Applied {
         match decode(&message, now_millis) {
             Ok(Decoded::Announcement(announcement)) => {
                 applied.events += 1;
+                if is_echo(model.tables(), &announcement, message.payload) {
+                    continue;
+                }
                 let counted = counted_at_first(model.tables(), &announcement, message.payload);
                 match model.event(announcement) {
                     Ok(()) => model.writer().count_alone(counted),

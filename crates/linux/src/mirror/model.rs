@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
+use std::vec;
 
 use ipnet::{IpNet, Ipv6Net};
 use netlink::decode::{Announcement, Item, Operation, Settings};
@@ -49,8 +50,11 @@ pub struct Model {
     /// What the paths of IPv6 routes say.
     siblings: Siblings,
     /// Events are older than the rows: these tell better what links make of
-    /// routes.
-    replays: bool,
+    /// routes, and who had the rows before, with which of the events of links
+    /// the kernel looked at a carrier.
+    replays: Option<vec::IntoIter<bool>>,
+    /// The same of each event of a link, while a listing is under way.
+    looks: Option<Vec<bool>>,
 }
 
 impl Model {
@@ -64,7 +68,8 @@ impl Model {
             may_lack_v6: false,
             lost_v6: false,
             siblings: Siblings::default(),
-            replays: false,
+            replays: None,
+            looks: None,
         }
     }
 
@@ -79,14 +84,28 @@ impl Model {
             may_lack_v6: false,
             lost_v6: false,
             siblings: Siblings::default(),
-            replays: false,
+            replays: None,
+            looks: None,
         }
     }
 
+    /// From now on it is noted with which events of links the kernel looked
+    /// at a carrier: [`Model::replay`] of what is listed meanwhile has to know.
+    pub fn note_looks(&mut self) {
+        self.looks = Some(Vec::new());
+    }
+
+    /// What was noted; nothing is any more.
+    pub fn take_looks(&mut self) -> Vec<bool> {
+        self.looks.take().unwrap_or_default()
+    }
+
     /// From now on the events are those that came during a listing, whose
-    /// rows these are.
-    pub fn replay(&mut self) {
-        self.replays = true;
+    /// rows these are. What an event changed is not to be seen where its row
+    /// was listed after it, so `looks` tells whether the kernel looked at a
+    /// carrier.
+    pub fn replay(&mut self, looks: Vec<bool>) {
+        self.replays = Some(looks.into_iter());
     }
 
     /// Links that came since they were last taken out, and whose forwarding
@@ -310,9 +329,7 @@ impl Model {
         let was_ready = old.as_ref().is_some_and(|old| old.is_ready_for_v6());
         let is_ready = link.is_ready_for_v6();
         let loses_v6 = link.v6_disabled && old.as_ref().is_some_and(|old| !old.v6_disabled);
-        let noticed = old
-            .as_ref()
-            .is_some_and(|old| silent::is_noticed(old, &link));
+        let noticed = self.is_noticed(old.as_deref(), &link);
         let old_mtu = old.as_ref().map(|old| old.mtu);
         let old_mtu = old_mtu.filter(|mtu| *mtu >= V6_MIN_MTU && *mtu != link.mtu);
         let mtu = link.mtu;
@@ -366,6 +383,17 @@ impl Model {
         Ok(())
     }
 
+    /// Whether the kernel looked at the carrier of a link with this event.
+    fn is_noticed(&mut self, old: Option<&Link>, link: &Link) -> bool {
+        let told = self.replays.as_mut().and_then(Iterator::next);
+        let is_seen = || old.is_some_and(|old| silent::is_noticed(old, link));
+        let is_noticed = told.unwrap_or_else(is_seen);
+        if let Some(looks) = &mut self.looks {
+            looks.push(is_noticed);
+        }
+        is_noticed
+    }
+
     /// A master, if it is a VRF.
     fn vrf(&self, master: Option<u32>) -> Option<u32> {
         let link = self.tables().links.get(master?)?;
@@ -390,12 +418,12 @@ impl Model {
         // A link that is deleted takes its addresses along before it says
         // so, and some kinds do not say so at all.
         let key: AddressKey = row.key();
-        if self.writer.tables().addresses.get(&key).is_none() {
+        let Some(gone) = self.writer.tables().addresses.get(&key).cloned() else {
             return Ok(());
-        }
+        };
         self.writer.apply(Change::DeleteAddress(key))?;
         match row.local {
-            IpAddr::V4(_) => silent::v4_address_gone(&mut self.writer, row.link, row.local),
+            IpAddr::V4(_) => silent::v4_address_gone(&mut self.writer, &gone),
             IpAddr::V6(_) => {
                 let tables = self.writer.tables();
                 let link = tables.links.get(row.link);
@@ -443,9 +471,12 @@ impl Model {
         if row.body.flags & flag::CLONED != 0 {
             return Ok(());
         }
+        let is_v6 = matches!(row.prefix, IpNet::V6(_));
+        if new && is_v6 && self.replays.is_none() {
+            self.learn_linkdown(&mut row)?;
+        }
         let over = Over::of(row.prefix, &self.writer.tables().links);
-        let is_v6 = over.family == AF_INET6;
-        if self.replays && new && !is_v6 {
+        if self.replays.is_some() && new && !is_v6 {
             self.keep_unmarked(&mut row);
         } else {
             normalise::told(&mut row.body, over);
@@ -456,6 +487,29 @@ impl Model {
             (false, false) => self.delete_v4_route(&row),
             (false, true) => self.delete_v6_route(&row),
         }
+    }
+
+    /// Takes from an IPv6 route that is new, as the kernel tells it just now,
+    /// that its link uses no routes without a carrier: of a single link Linux
+    /// 6.1 does not announce that it is set (`addrconf_fixup_linkdown`). The hop
+    /// is shown dead then (`fib_nexthop_info`), and for no other reason: over a
+    /// link that is down none is made.
+    fn learn_linkdown(&mut self, row: &mut Route) -> Result<(), TableFull> {
+        let NextHops::One(hop) = &row.body.next_hops else {
+            return Ok(());
+        };
+        let link = self.tables().links.get(hop.link);
+        let is_known = link.is_none_or(|link| link.ignores_linkdown(AF_INET6));
+        let uses_v6 = link.is_some_and(|link| link.is_up() && !link.v6_disabled);
+        let is_dead = hop.flags & hop_flag::DEAD != 0 && row.body.nexthop_id.is_none();
+        if !is_dead || is_known || !uses_v6 || self.has_v6_route(row) {
+            return Ok(());
+        }
+        let link = hop.link;
+        for hop in row.body.next_hops.as_mut_slice() {
+            hop.flags &= !hop_flag::DEAD;
+        }
+        self.set_linkdown(link, linkdown::V6, true)
     }
 
     fn put_v4_route(&mut self, flags: u16, row: Route) -> Result<(), TableFull> {

@@ -8,14 +8,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use table::row::address;
 use table::row::link::{V6_MIN_MTU, flag as link_flag};
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, kind, scope, table_id};
 
 use table::row::rule::{action, flag as rule_flag};
 use table::{
-    AF_INET, AF_INET6, Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, Metric, NextHop,
-    NextHops, Nexthop, Placement, Route, RouteBody, Rule, SharedRoute, TableFull, Tables, Writer,
+    AF_INET, AF_INET6, Address, Change, FdbEntry, KindData, Link, LinkLayerAddress, Links, Metric,
+    NextHop, NextHops, Nexthop, Placement, Route, RouteBody, Rule, SharedRoute, TableFull, Tables,
+    Writer,
 };
 
 use super::siblings::{Siblings, hops_left};
@@ -264,18 +266,15 @@ pub(crate) fn port_left(writer: &mut Writer, link: u32, master: u32) -> Result<(
 /// An IPv4 address is gone. With the last of its link, all IPv4 routes
 /// over the link go (`fib_disable_ip`); routes that prefer it as their
 /// source go from the main table (`fib_sync_down_addr`).
-pub(crate) fn v4_address_gone(
-    writer: &mut Writer,
-    link: u32,
-    address: IpAddr,
-) -> Result<(), TableFull> {
+pub(crate) fn v4_address_gone(writer: &mut Writer, gone: &Address) -> Result<(), TableFull> {
+    let (link, address) = (gone.link, gone.local);
     gateway_was_own(writer, address)?;
     let tables = writer.tables();
     let is_last = !tables
         .addresses
         .of_link(link)
         .any(|row| row.local.is_ipv4());
-    if !is_local(tables, link, address) {
+    if !outlives_primary(tables, gone) && !is_local(tables, link, address) {
         let of_vrf = table_of(&tables.links, link);
         let preferring: Vec<Change> = tables
             .routes
@@ -289,6 +288,21 @@ pub(crate) fn v4_address_gone(
         v4_flushed(writer, link)?;
     }
     Ok(())
+}
+
+/// Whether a secondary address has gone after the primary one of its subnet:
+/// with its link (`inetdev_destroy`), for else it goes first. The kernel finds
+/// nothing to do for it then, so routes that prefer it stay
+/// (`fib_del_ifaddr`). O(primary addresses of the link), which come first.
+fn outlives_primary(tables: &Tables, gone: &Address) -> bool {
+    let is_secondary = |row: &Address| row.flags & address::flag::SECONDARY != 0;
+    let subnet = |row: &Address| {
+        let far = row.peer.unwrap_or(row.local);
+        IpNet::new(far, row.prefix_len).map(|net| net.trunc()).ok()
+    };
+    let of_link = tables.addresses.of_link(gone.link);
+    let mut primary = of_link.take_while(|row| row.local.is_ipv4() && !is_secondary(row));
+    is_secondary(gone) && !primary.any(|row| subnet(row) == subnet(gone))
 }
 
 /// A link joined a VRF or left one: all its IPv4 routes go, those of host scope

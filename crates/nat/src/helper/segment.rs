@@ -6,21 +6,9 @@ use packet::tcp::{self, OPTION_SACK};
 use packet::{Ipv4, Tcp, protocol};
 
 use super::Refusal;
-use super::sequence::{Sequence, Text};
-
-/// Edits of one segment at most; a segment that asks for more is refused.
-pub const MAX_EDITS: usize = 2 * super::sequence::MAX_CHANGES;
-
-/// Bytes of a payload that are replaced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
-    /// First byte that goes.
-    pub start: usize,
-    /// First one that stays.
-    pub end: usize,
-    /// What comes there.
-    pub text: Text,
-}
+use super::edit::{Edit, new_end, replace};
+use super::sequence::Sequence;
+use crate::parse::{part, part_mut};
 
 /// Where the parts of a segment are, and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +47,7 @@ impl Segment {
 
     /// The payload.
     pub fn payload<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        bytes.get(self.payload_at..self.end).unwrap_or_default()
+        part(bytes, self.payload_at..self.end)
     }
 
     /// The number behind the last byte of the payload.
@@ -89,10 +77,10 @@ pub fn rewrite(
     sequence: u32,
     other: &Sequence,
 ) -> Result<(), Refusal> {
-    let new_end = new_end(bytes.len(), segment, edits).ok_or(Refusal::NoRoom)?;
+    let new_end = new_end(bytes.len(), segment.end, edits).ok_or(Refusal::NoRoom)?;
     let total_len = u16::try_from(new_end).map_err(|_| Refusal::NoRoom)?;
     let before = sum(bytes, segment.header_at, segment.end);
-    replace(bytes, segment, edits);
+    replace(bytes, segment.payload_at, segment.end, edits);
     if new_end != segment.end {
         let ip = Ipv4::parse_truncated(&mut *bytes);
         let set = ip.map(|mut ip| ip.set_total_len(total_len));
@@ -123,39 +111,14 @@ pub fn patch(bytes: &mut [u8], segment: &Segment, change: impl FnOnce(&mut [u8])
         change(payload);
     }
     let after = sum(bytes, segment.header_at, segment.end);
-    let all = bytes.get_mut(segment.header_at..segment.end);
-    if let Ok(mut tcp) = Tcp::new(all.unwrap_or_default()) {
+    let all = part_mut(bytes, segment.header_at..segment.end);
+    if let Ok(mut tcp) = Tcp::new(all) {
         tcp.set_checksum(Delta::of16(before, after).apply(tcp.checksum()));
     }
 }
 
 fn sum(bytes: &[u8], from: usize, to: usize) -> u16 {
-    Sum::of(bytes.get(from..to).unwrap_or_default()).folded()
-}
-
-/// Where the packet ends after the edits, if it fits all the while: they
-/// are made from the last to the first.
-fn new_end(room: usize, segment: &Segment, edits: &[Edit]) -> Option<usize> {
-    edits.iter().rev().try_fold(segment.end, |end, edit| {
-        let end = end + edit.text.len() - (edit.end - edit.start);
-        (end <= room).then_some(end)
-    })
-}
-
-fn replace(bytes: &mut [u8], segment: &Segment, edits: &[Edit]) {
-    let mut end = segment.end;
-    for edit in edits.iter().rev() {
-        let (start, old_end) = (
-            segment.payload_at + edit.start,
-            segment.payload_at + edit.end,
-        );
-        let new_end = start + edit.text.len();
-        bytes.copy_within(old_end..end, new_end);
-        if let Some(place) = bytes.get_mut(start..new_end) {
-            place.copy_from_slice(&edit.text);
-        }
-        end = end + new_end - old_end;
-    }
+    Sum::of(part(bytes, from..to)).folded()
 }
 
 fn renumber(tcp: &mut Tcp<&mut [u8]>, segment: &Segment, sequence: u32, other: &Sequence) {
@@ -173,7 +136,7 @@ fn renumber(tcp: &mut Tcp<&mut [u8]>, segment: &Segment, sequence: u32, other: &
     };
     let from = at - tcp::HEADER_LEN;
     let options = tcp.option_bytes_mut();
-    let edges = options.get_mut(from..from + len).unwrap_or_default();
+    let edges = part_mut(options, from..from + len);
     for edge in edges.chunks_exact_mut(4) {
         if let Some(field) = edge.first_chunk_mut::<4>() {
             *field = other.backward(u32::from_be_bytes(*field)).to_be_bytes();

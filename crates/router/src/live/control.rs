@@ -1,23 +1,24 @@
 //! The control socket: questions to what forwards, one line of JSON each, and
 //! one as the answer. A thread of its own answers one client after the other,
-//! without any rights; only root and the user who runs it are answered.
+//! without any rights; root, the user who runs it and a group are answered.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use dataplane::xdp::Forwarding;
+use dataplane::xdp::standing::Standing;
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
+use rustix::process::{Gid, geteuid};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::standing::Standing;
 use super::tell;
 use crate::control_socket::{self, Refusals};
 
@@ -41,6 +42,8 @@ pub enum Asked {
     Counters,
     /// Packets by port and reason.
     Reasons,
+    /// All of it at once.
+    Report,
 }
 
 /// A question.
@@ -55,6 +58,11 @@ pub struct Question {
 pub struct Answers {
     pub forwarding: Arc<Forwarding>,
     pub standing: Arc<Mutex<Standing>>,
+    /// When it began.
+    pub began: Instant,
+    /// Whether whoever can open the socket's file is answered: it is for a
+    /// group. Else root and the own user are.
+    pub is_for_group: bool,
 }
 
 /// The socket, before anybody is answered; its file goes with it.
@@ -67,9 +75,14 @@ pub struct Door {
 impl Door {
     /// Opens it. One that somebody answers at stays his; one that was left
     /// behind is replaced.
-    pub fn open(path: &Path) -> Result<Self> {
-        let listener = control_socket::bind(path, REFUSALS)
-            .with_context(|| format!("opening {}", path.display()))?;
+    /// The group may ask as well.
+    pub fn open(path: &Path, group: Option<Gid>) -> Result<Self> {
+        let opening = || format!("opening {}", path.display());
+        let listener = control_socket::bind(path, REFUSALS).with_context(opening)?;
+        if let Some(group) = group {
+            chown(path, None, Some(group.as_raw())).with_context(opening)?;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o660)).with_context(opening)?;
+        }
         let path = path.to_owned();
         Ok(Self { path, listener })
     }
@@ -115,7 +128,7 @@ fn answer(client: &UnixStream, answers: &Answers) -> Result<Value> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let peer = socket_peercred(client).context("asking who asks")?;
-    if !peer.uid.is_root() && peer.uid != geteuid() {
+    if !answers.is_for_group && !peer.uid.is_root() && peer.uid != geteuid() {
         bail!("only root and who runs the router are answered");
     }
     let mut line = Vec::new();
@@ -131,5 +144,9 @@ fn answer(client: &UnixStream, answers: &Answers) -> Result<Value> {
         Asked::Status => serde_json::to_value(standing)?,
         Asked::Counters => serde_json::to_value(standing.counters(forwarding)?)?,
         Asked::Reasons => serde_json::to_value(standing.reasons(forwarding)?)?,
+        Asked::Report => {
+            let millis = answers.began.elapsed().as_millis() as u64;
+            serde_json::to_value(standing.report(forwarding, millis)?)?
+        }
     })
 }

@@ -10,12 +10,17 @@ mod settings;
 
 use std::fmt;
 
+use serde::Deserialize;
+
 #[cfg(test)]
 pub use seen::PortSeen;
 pub use seen::{Family, Seen, strict_sources};
 
 /// A kind of obstacle: what `--accept` names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Chains of nftables (iptables-nft's too) with rules, or that do not
     /// accept what comes to their end
@@ -34,13 +39,16 @@ pub enum Kind {
     Rule,
     /// Several next hops chosen by what the program does not tell the kernel
     Multipath,
-    /// Links on a port that share its address: ipvlan, macvlan in passthru
-    /// mode
+    /// Links on a port that take packets to its address: ipvlan, macvlan in
+    /// passthru or source mode
     Upper,
     /// A device may take VLAN tags off and not tell the program
     VlanTags,
     /// A port is in a bridge, bond or VRF. Cannot be accepted
     Member,
+    /// A port is a bond: the program sees its frames as those of the links in
+    /// it. Cannot be accepted
+    Bond,
     /// Forwarding is off. Cannot be accepted
     Forwarding,
 }
@@ -60,13 +68,14 @@ impl Kind {
             Self::Upper => "upper",
             Self::VlanTags => "vlan-tags",
             Self::Member => "member",
+            Self::Bond => "bond",
             Self::Forwarding => "forwarding",
         }
     }
 
     /// Whether somebody may say that it does not matter.
     pub fn is_acceptable(self) -> bool {
-        !matches!(self, Self::Member | Self::Forwarding)
+        !matches!(self, Self::Member | Self::Bond | Self::Forwarding)
     }
 }
 

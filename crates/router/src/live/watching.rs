@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use dataplane::xdp::standing::{Families, ObstacleStanding, PortStanding, Standing};
 use linux::Namespace;
 use linux::on_the_way::{Announcements, RouteMtus};
 use privileges::CapabilitySet;
@@ -23,8 +24,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::control::{Answers, Door};
 use super::obstacles::{self, Kind, Obstacle, Scope, Seen};
 use super::ports::{Port, Ports};
-use super::standing::{Families, ObstacleStanding, PortStanding, Standing};
-use super::{Later, Router, neighbours, tell};
+use super::{Later, Plan, neighbours, tell};
 use crate::signals::{caught, has_come};
 
 /// Between two looks at most.
@@ -45,10 +45,10 @@ const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::PERFMON);
 
 /// Forwards until a signal.
-pub fn run(router: &Router) -> Result<()> {
+pub fn run(plan: &Plan) -> Result<()> {
     let mut end = caught(&[SIGINT, SIGTERM])?;
-    let mut watch = Watch::start(router)?;
-    let door = Door::open(&router.control)?;
+    let mut watch = Watch::start(plan)?;
+    let door = Door::open(&plan.control, plan.group)?;
     // What strangers send is never read on this thread.
     privileges::keep(KEPT).context("giving up rights")?;
     // Where the kernel has no filters the capabilities are gone all the same.
@@ -56,7 +56,7 @@ pub fn run(router: &Router) -> Result<()> {
     door.serve(watch.answers())?;
     tell(format_args!(
         "forwarding at XDP between {}",
-        router.on.join(", ")
+        plan.on.join(", ")
     ));
     while !watch.wait(&mut end)? {
         watch.turn()?;
@@ -66,7 +66,7 @@ pub fn run(router: &Router) -> Result<()> {
 
 /// What is watched, and by what.
 struct Watch<'a> {
-    router: &'a Router,
+    plan: &'a Plan,
     namespace: Namespace,
     announcements: Announcements,
     mtus: RouteMtus,
@@ -83,22 +83,22 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Refuses what is in the way, attaches the ports, sets them.
-    fn start(router: &'a Router) -> Result<Self> {
+    fn start(plan: &'a Plan) -> Result<Self> {
         let namespace = Namespace::current().context("the network namespace")?;
         let announcements = Announcements::open(&namespace).context("listening to the kernel")?;
         let mtus = RouteMtus::open(&namespace).context("reading the routes' MTUs")?;
-        let mut ports = Ports::new(&router.on)?;
+        let mut ports = Ports::new(&plan.on)?;
         let seen = look(&namespace, &ports)?;
         // Before anything is touched; what only the driver tells comes behind.
         let found = obstacles::find(&seen);
-        refuse(router, &found, |kind| kind != Kind::VlanTags)?;
+        refuse(plan, &found, |kind| kind != Kind::VlanTags)?;
         ports.attach_all(&seen.links)?;
         let seen = look(&namespace, &ports)?;
         let found = obstacles::find(&seen);
-        refuse(router, &found, |_| true)?;
+        refuse(plan, &found, |_| true)?;
         let now = Instant::now();
         let mut watch = Self {
-            router,
+            plan,
             namespace,
             announcements,
             mtus,
@@ -120,6 +120,8 @@ impl<'a> Watch<'a> {
         Answers {
             forwarding: Arc::clone(self.ports.forwarding()),
             standing: Arc::clone(&self.standing),
+            began: self.began,
+            is_for_group: self.plan.group.is_some(),
         }
     }
 
@@ -195,8 +197,8 @@ impl<'a> Watch<'a> {
     /// Whether packets pass it by.
     fn is_accepted(&self, obstacle: &Obstacle) -> bool {
         let kind = obstacle.kind;
-        let is_told = self.router.obstacle == Later::Tell && kind.is_acceptable();
-        is_told || self.router.accept.contains(&kind)
+        let is_told = self.plan.obstacle == Later::Tell && kind.is_acceptable();
+        is_told || self.plan.accept.contains(&kind)
     }
 
     /// Sets the ports by what was seen, and says that somebody watches.
@@ -219,13 +221,14 @@ impl<'a> Watch<'a> {
 
     fn stand(&self) -> Standing {
         let obstacles = self.obstacles.iter().map(|one| ObstacleStanding {
-            name: one.kind.name(),
+            name: one.kind.name().to_owned(),
             what: one.what.clone(),
             accepted: self.is_accepted(one),
         });
         let mut obstacles: Vec<ObstacleStanding> = obstacles.collect();
         obstacles.dedup();
         Standing {
+            inode: self.namespace.inode(),
             ports: self
                 .ports
                 .all()
@@ -293,7 +296,7 @@ fn look(namespace: &Namespace, ports: &Ports) -> Result<Seen> {
 }
 
 /// Refuses to begin with something in the way that was not accepted.
-fn refuse(router: &Router, found: &[Obstacle], looked_at: impl Fn(Kind) -> bool) -> Result<()> {
+fn refuse(plan: &Plan, found: &[Obstacle], looked_at: impl Fn(Kind) -> bool) -> Result<()> {
     let mut names = Vec::new();
     let mut lines = String::new();
     let mut closed = [false; 2];
@@ -305,7 +308,7 @@ fn refuse(router: &Router, found: &[Obstacle], looked_at: impl Fn(Kind) -> bool)
             }
             continue;
         }
-        if router.accept.contains(&obstacle.kind) {
+        if plan.accept.contains(&obstacle.kind) {
             continue;
         }
         lines.push_str(&format!("\n  {obstacle}"));

@@ -5,6 +5,7 @@
 //! label, a prefix or a neighbour never.
 
 mod families;
+mod forwarding;
 mod subagents;
 
 use std::fmt::{Display, Write as _};
@@ -26,6 +27,7 @@ use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
+use crate::forwarding::ForwardingStatus;
 use crate::namespace::Namespace;
 use crate::status;
 use families::LINK_FAMILIES;
@@ -50,10 +52,15 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     for one in namespaces.iter() {
         one.refreshed(Object::Link, true).await;
     }
+    let forwarding = match shared.forwarding.get() {
+        Some(gauge) => gauge.told().await,
+        None => None,
+    };
     let compress = compressed::permit(shared, request);
     let scrape = Scrape {
         shared: Arc::clone(shared),
         namespaces,
+        forwarding,
         began: false,
         family: 0,
         namespace: 0,
@@ -98,6 +105,7 @@ struct OfLink<'a> {
 struct Scrape {
     shared: Arc<Shared>,
     namespaces: Arc<[Namespace]>,
+    forwarding: Option<ForwardingStatus>,
     began: bool,
     family: usize,
     namespace: usize,
@@ -281,6 +289,9 @@ impl Scrape {
         let snmp = shared.snmp.get().and_then(crate::snmp::Gauge::status);
         if let Some(master) = snmp.and_then(|snmp| snmp.agentx_master) {
             subagents::write(&master, out);
+        }
+        if let Some(status) = &self.forwarding {
+            forwarding::write(status, out);
         }
         self.of_namespaces(out);
     }

@@ -33,6 +33,13 @@ pub fn document() -> Value {
             super::status::schema(),
         ),
         (
+            "/v1/router",
+            "How forwarding at XDP (`fingerpost router`) stands, with packets by port and by \
+             what became of them",
+            "application/json",
+            super::router::schema(),
+        ),
+        (
             "/metrics",
             "Metrics for Prometheus, links with node_exporter's names",
             "text/plain",

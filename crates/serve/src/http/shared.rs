@@ -75,6 +75,8 @@ pub struct Shared {
     memory: Mutex<Memory>,
     /// How SNMP is, where it is told.
     pub snmp: OnceLock<crate::snmp::Gauge>,
+    /// How forwarding at XDP stands, where it is told.
+    pub forwarding: OnceLock<crate::forwarding::Gauge>,
 }
 
 /// Whose request it is.
@@ -148,6 +150,7 @@ impl Shared {
             namespaces: Mutex::new(Arc::new([])),
             memory: Mutex::default(),
             snmp: OnceLock::new(),
+            forwarding: OnceLock::new(),
         }
     }
 

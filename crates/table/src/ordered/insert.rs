@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::node::{INNER, Inner, LEAF, Leaf, Node, Run};
+use super::node::{INNER, Inner, LEAF, Leaf, Node, Run, own};
 use crate::cost;
 
 /// Fewer rows than this are not moved: the leaf would be full again at once.
@@ -31,7 +31,7 @@ pub(super) fn insert_below<K: Ord + Clone, V: Clone>(
     value: V,
 ) -> Inserted<K, V> {
     cost::touch();
-    match Arc::make_mut(node) {
+    match own(node) {
         Node::Leaf(leaf) => insert_in_leaf(leaf, key, value),
         Node::Inner(inner) => {
             let child = inner.child_of(&key);
@@ -94,7 +94,7 @@ pub(super) fn halve<K: Ord + Clone, V: Clone>(
     key: K,
     value: V,
 ) -> Option<(K, Arc<Node<K, V>>)> {
-    let leaf = Arc::make_mut(root).leaf_mut()?;
+    let leaf = own(root).leaf_mut()?;
     let at = leaf.find(&key).unwrap_or_else(|at| at);
     let middle = leaf.run(at).map_or(LEAF / 2, |_| at);
     Some(split(leaf, middle, key, value))
@@ -220,7 +220,7 @@ fn split_child<K: Ord + Clone, V: Clone>(
     key: K,
     value: V,
 ) -> Inserted<K, V> {
-    let Some(leaf) = Arc::make_mut(&mut inner.children[child]).leaf_mut() else {
+    let Some(leaf) = own(&mut inner.children[child]).leaf_mut() else {
         return Inserted::Full(key, value);
     };
     let (separator, right) = split(leaf, middle, key, value);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
+use crate::cost;
+
 /// Rows in a leaf. 64 rows of 20 bytes are one copy of 1.3 KiB.
 pub(super) const LEAF: usize = 64;
 /// Children of an inner node: as many as make it no larger than a leaf of
@@ -161,6 +163,15 @@ impl<K, V> Inner<K, V> {
     }
 }
 
+/// A node to change: copied first, where a clone of the tree shares it.
+#[inline(always)]
+pub(super) fn own<K: Clone, V: Clone>(node: &mut Arc<Node<K, V>>) -> &mut Node<K, V> {
+    if cfg!(debug_assertions) && Arc::strong_count(node) > 1 {
+        cost::copy(size_of::<Node<K, V>>());
+    }
+    Arc::make_mut(node)
+}
+
 /// A leaf and the one behind it.
 type Pair<'a, K, V> = (&'a mut Leaf<K, V>, &'a mut Leaf<K, V>);
 
@@ -168,8 +179,8 @@ impl<K: Clone, V: Clone> Inner<K, V> {
     /// A leaf and the one behind it, no longer shared with a clone.
     pub(super) fn leaves(&mut self, left: usize) -> Option<Pair<'_, K, V>> {
         let (before, behind) = self.children.split_at_mut(left + 1);
-        let one = Arc::make_mut(before.last_mut()?).leaf_mut()?;
-        let two = Arc::make_mut(behind.first_mut()?).leaf_mut()?;
+        let one = own(before.last_mut()?).leaf_mut()?;
+        let two = own(behind.first_mut()?).leaf_mut()?;
         Some((one, two))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::node::{INNER, Inner, LEAF, Leaf, Node};
+use super::node::{INNER, Inner, LEAF, Leaf, Node, own};
 use crate::cost;
 
 pub(super) fn remove_below<K: Ord + Clone, V: Clone>(
@@ -10,7 +10,7 @@ pub(super) fn remove_below<K: Ord + Clone, V: Clone>(
     key: &K,
 ) -> Option<V> {
     cost::touch();
-    match Arc::make_mut(node) {
+    match own(node) {
         Node::Leaf(leaf) => {
             let at = leaf.find(key).ok()?;
             leaf.keys.remove(at);
@@ -40,10 +40,7 @@ fn join_children<K: Ord + Clone, V: Clone>(inner: &mut Inner<K, V>, child: usize
     let mut right = inner.children.remove(left + 1);
     let separator = inner.separators.remove(left);
     inner.counts.remove(left + 1);
-    let split = match (
-        Arc::make_mut(&mut inner.children[left]),
-        Arc::make_mut(&mut right),
-    ) {
+    let split = match (own(&mut inner.children[left]), own(&mut right)) {
         (Node::Leaf(into), Node::Leaf(from)) => join_leaves(into, from),
         (Node::Inner(into), Node::Inner(from)) => join_inners(into, from, separator),
         // All leaves are on one level: two children are of one kind.

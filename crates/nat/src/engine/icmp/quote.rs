@@ -50,7 +50,7 @@ impl<'a> Quote<'a> {
         let is_later_fragment = ip.fragment_offset_bytes() != 0;
         let (ports, port_at, checksum_at) = match ip.protocol() {
             _ if is_later_fragment => ([0, 0], None, None),
-            protocol::UDP => ([word(0)?, word(2)?], Some(own_at), Some(6)),
+            protocol::UDP | protocol::UDP_LITE => ([word(0)?, word(2)?], Some(own_at), Some(6)),
             protocol::TCP => ([word(0)?, word(2)?], Some(own_at), Some(16)),
             protocol::ICMP => {
                 let identifier = word(4)?;
@@ -81,7 +81,7 @@ impl<'a> Quote<'a> {
 
     /// The upper layer, as far as it is there.
     pub fn upper(&self) -> &[u8] {
-        self.message.get(self.upper_at..).unwrap_or_default()
+        parse::part(self.message, self.upper_at..self.message.len())
     }
 
     /// Sets the end that is ours, memory order.
@@ -179,12 +179,13 @@ impl<'a> Quote<'a> {
             ..
         } = self;
         let mut around = changed;
-        let upper = message.get_mut(upper_at..).unwrap_or_default();
+        let end = message.len();
+        let upper = parse::part_mut(message, upper_at..end);
         if let Some(at) = checksum_at
             && let Some(old) = word_at(upper, at)
         {
             let new = match key.protocol() {
-                protocol::UDP => addresses.and(changed).apply_udp(old),
+                protocol::UDP | protocol::UDP_LITE => addresses.and(changed).apply_udp(old),
                 protocol::TCP => addresses.and(changed).apply(old),
                 _ => changed.apply(old),
             };
@@ -210,7 +211,7 @@ pub fn take_option_out(bytes: &mut [u8], at: usize, option: [u8; 2]) {
     let Some(message) = bytes.get_mut(at..total_len) else {
         return;
     };
-    let inner = message.get(INNER_AT..).unwrap_or_default();
+    let inner = parse::part(message, INNER_AT..message.len());
     let Ok(ip) = Ipv4::parse_truncated(inner) else {
         return;
     };
@@ -232,7 +233,7 @@ pub fn take_option_out(bytes: &mut [u8], at: usize, option: [u8; 2]) {
         *first = 0x40 | (header_len / 4) as u8;
         [*high, *low] = (inner_len as u16).to_be_bytes();
     }
-    if let Ok(mut ip) = Ipv4::parse_truncated(message.get_mut(INNER_AT..).unwrap_or_default()) {
+    if let Ok(mut ip) = Ipv4::parse_truncated(parse::part_mut(message, INNER_AT..kept)) {
         ip.fill_checksum();
     }
     let after = Sum::of(message).folded();

@@ -21,8 +21,9 @@ const CLASSIFYING: [&str; 2] = ["clsact", "ingress"];
 /// Kinds of links that take packets of the address of the link that they are
 /// on.
 const SHARING: [&str; 4] = ["ipvlan", "ipvtap", "macsec", "hsr"];
-/// `MACVLAN_MODE_PASSTHRU`.
-const PASSTHRU: u32 = 8;
+/// `MACVLAN_MODE_PASSTHRU` and `MACVLAN_MODE_SOURCE`: the other modes take
+/// packets by their own address.
+const TAKING: [u32; 2] = [8, 16];
 
 pub fn find(seen: &Seen, found: &mut Vec<Obstacle>) {
     for port in &seen.ports {
@@ -43,6 +44,13 @@ fn of_port(seen: &Seen, port: &PortSeen, found: &mut Vec<Obstacle>) {
         let master = seen.links.iter().find(|link| link.index == master);
         let master = master.map_or("another link", |link| &*link.name);
         add(Kind::Member, format!("{name} is a port of {master}"));
+    }
+    if port.link.kind.as_deref() == Some("bond") {
+        let what = format!(
+            "{name} is a bond: the kernel forwards what it receives; take the links out of it, \
+             or leave it out here"
+        );
+        add(Kind::Bond, what);
     }
     for upper in &seen.links {
         if upper.lower == Some(index) && upper.lower_netns_id.is_none() && shares_address(upper) {
@@ -77,11 +85,12 @@ fn shares_address(upper: &table::Link) -> bool {
     let Some(kind) = upper.kind.as_deref() else {
         return false;
     };
-    let is_passthru = || {
+    let takes = || {
         matches!(
             &upper.kind_data,
-            table::row::link::KindData::Macvlan(data) if data.mode == Some(PASSTHRU)
+            table::row::link::KindData::Macvlan(data)
+                if data.mode.is_some_and(|mode| TAKING.contains(&mode))
         )
     };
-    SHARING.contains(&kind) || (kind.starts_with("macv") && is_passthru())
+    SHARING.contains(&kind) || (kind.starts_with("macv") && takes())
 }

@@ -87,6 +87,8 @@ fn what_is_at_a_port_counts_there() {
     assert_eq!(found(|seen| seen.ports[0].tcx_programs = 1), here(Kind::Tc));
     let member = found(|seen| seen.ports[0].link.master = Some(9));
     assert_eq!(member, here(Kind::Member));
+    let bond = found(|seen| seen.ports[0].link.kind = Some("bond".into()));
+    assert_eq!(bond, here(Kind::Bond));
     assert_eq!(
         found(|seen| seen.ports[0].features = None),
         here(Kind::VlanTags)
@@ -121,6 +123,7 @@ fn links_on_a_port_count_where_they_share_its_address() {
         [(Kind::Upper, Scope::Port(1))]
     );
     assert_eq!(macvlan(8), [(Kind::Upper, Scope::Port(1))]);
+    assert_eq!(macvlan(16), [(Kind::Upper, Scope::Port(1))]);
     assert_eq!(macvlan(4), []);
     assert_eq!(upper("vlan", KindData::None), []);
 }
