@@ -24,6 +24,8 @@ pub use fib::{fib4_changes, fib6_changes};
 pub use forward::forward;
 pub use fpm::fpm;
 pub use mrt::mrt;
-pub use nat::{nat_ftp, nat_packets, nat_pcp, nat_pptp, nat_rtsp, nat_rules};
+pub use nat::{
+    nat_ftp, nat_nbt, nat_packets, nat_pcp, nat_pptp, nat_rtsp, nat_rules, nat_sip, nat_skinny,
+};
 pub use recording::recording;
 pub use snmp::{snmp_agent, snmp_message};

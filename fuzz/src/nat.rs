@@ -1,6 +1,7 @@
 //! What is done with the bytes of the NAT targets: packets through a whole
-//! engine, what an FTP, PPTP or RTSP connection carries, requests of PCP
-//! and NAT-PMP, and rules as text. A packet that does not go on is as it was.
+//! engine, what an FTP, PPTP, RTSP or Skinny connection carries, datagrams of
+//! SIP and NetBIOS, requests of PCP and NAT-PMP, and rules as text. A packet
+//! that does not go on is as it was.
 
 use std::net::Ipv4Addr;
 
@@ -26,6 +27,8 @@ fn engine() -> Option<Nat> {
     config.limits.initial_flows = 16;
     config.limits.max_flows = 64;
     config.limits.fragments.held_bytes = 4_096;
+    config.helpers = config.helpers.skinny_at(2_000);
+    config.helpers = config.helpers.switched("sip", true)?;
     Nat::new(config).ok()
 }
 
@@ -109,6 +112,54 @@ pub fn nat_rtsp(bytes: &[u8]) {
     connection(554, bytes);
 }
 
+/// A Skinny connection.
+pub fn nat_skinny(bytes: &[u8]) {
+    connection(2_000, bytes);
+}
+
+/// Datagrams of SIP.
+pub fn nat_sip(bytes: &[u8]) {
+    datagrams(&[5_060], bytes);
+}
+
+/// Datagrams of NetBIOS: names, and others.
+pub fn nat_nbt(bytes: &[u8]) {
+    datagrams(&[137, 138], bytes);
+}
+
+/// Datagrams of flows with a helper: direction, port and room, length, data.
+/// Where one of ours was changed its sums are right, and its length is what it
+/// says.
+fn datagrams(ports: &[u16], bytes: &[u8]) {
+    let Some(mut nat) = engine() else { return };
+    let (mut rest, mut now_millis) = (bytes, 0);
+    while let [how, high, low, tail @ ..] = rest {
+        let len = usize::from(u16::from_be_bytes([*high, *low])).min(tail.len());
+        let (data, tail) = tail.split_at(len);
+        let port = ports[usize::from(how >> 3) % ports.len()];
+        let room = ROOMS[usize::from(how >> 1) % ROOMS.len()];
+        let (inside, remote) = ((INSIDE, port), (REMOTE, port));
+        let opened = translate(
+            &mut nat,
+            true,
+            &datagram(inside, remote, b""),
+            0,
+            now_millis,
+        );
+        let alias = (ALIAS, u16::from_be_bytes([opened[20], opened[21]]));
+        let packet = match how & 1 {
+            0 => datagram(inside, remote, data),
+            _ => datagram(remote, alias, data),
+        };
+        let after = translate(&mut nat, how & 1 == 0, &packet, room, now_millis);
+        let total = usize::from(u16::from_be_bytes([after[2], after[3]]));
+        let length = usize::from(u16::from_be_bytes([after[24], after[25]]));
+        assert!(total <= after.len() && length + 20 == total);
+        now_millis += 1_000 * u64::from(how >> 4);
+        rest = tail;
+    }
+}
+
 /// Segments of a connection with a helper: direction and room, place in the
 /// stream, length, data. Both sides are tried inside, alone and together.
 fn connection(port: u16, bytes: &[u8]) {
@@ -136,6 +187,9 @@ fn segments(
     let syn = segment(inside, remote, 999, SYN, b"");
     let after = translate(&mut nat, true, &syn, 0, 0);
     let alias_port = u16::from_be_bytes([after[20], after[21]]);
+    // Without both SYNs nothing is opened.
+    let syn = segment(server, (ALIAS, alias_port), 999, SYN | ACK, b"");
+    translate(&mut nat, turns, &syn, 0, 0);
     let mut rest = bytes;
     while let [how, place, len, tail @ ..] = rest {
         let (data, tail) = tail.split_at(usize::from(*len).min(tail.len()));

@@ -50,6 +50,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("tshark", "tshark"),
     ("python3", "python3"),
     ("vsftpd", "vsftpd"),
+    // Telephones that call through it.
+    ("sipp", "sip-tester"),
     // Those who ask it for ports.
     ("natpmpc", "natpmpc"),
     // router: what may be in its way, and offloads of veth pairs.

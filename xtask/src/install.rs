@@ -13,6 +13,8 @@ use crate::host::{self, say};
 
 /// The name by which programs ask for the shared library.
 pub const SONAME: &str = "libalias.so.7";
+/// What C programs include.
+pub const HEADERS: [&str; 2] = ["alias.h", "alias_mod.h"];
 /// What a program that links the static library needs beside it.
 const SYSTEM_LIBRARIES: &str = "-lgcc_s -lpthread -ldl -lm -lc";
 
@@ -62,8 +64,10 @@ fn install(arguments: &Arguments, root: &Path, built: &Path) -> Result<()> {
     let libraries = prefix.join("lib");
     copy(&built.join("libalias.so"), &libraries.join(SONAME))?;
     copy(&built.join("libalias.a"), &libraries.join("libalias.a"))?;
-    let header = root.join("crates/libalias/include/alias.h");
-    copy(&header, &prefix.join("include/alias.h"))?;
+    for header in HEADERS {
+        let from = root.join("crates/libalias/include").join(header);
+        copy(&from, &prefix.join("include").join(header))?;
+    }
     link(SONAME, &libraries.join("libalias.so"))?;
     let described = libraries.join("pkgconfig/libalias.pc");
     write(&described, &pkg_config(&arguments.prefix, "lib"))?;
@@ -148,6 +152,7 @@ mod tests {
         assert_eq!(read("lib/libalias.so.7"), "libalias.so");
         assert_eq!(read("lib/libalias.a"), "libalias.a");
         assert!(read("include/alias.h").contains("LibAliasInit"));
+        assert!(read("include/alias_mod.h").contains("LibAliasAttachHandlers"));
         let described = read("lib/pkgconfig/libalias.pc");
         assert!(described.starts_with("prefix=/opt/x\n"), "{described}");
     }

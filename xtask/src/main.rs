@@ -16,6 +16,7 @@ mod tidy;
 mod uml;
 mod xdp;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -59,7 +60,18 @@ enum Chore {
     Xdp(xdp::Arguments),
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(status) => status,
+        // What is wrong is said to whoever called, without where it was found.
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
     match Arguments::parse().chore {
         Chore::Test(arguments) => test::run(&arguments),
         Chore::Tidy => tidy::run(),

@@ -75,9 +75,6 @@ pub struct Arguments {
     /// for `--seconds` (1,800)
     #[arg(long)]
     router: bool,
-    /// The router's tests, built
-    #[arg(long, hide = true, requires = "router")]
-    tests: Option<PathBuf>,
     /// The program under test
     #[arg(long)]
     program: Option<PathBuf>,

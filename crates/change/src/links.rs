@@ -11,6 +11,7 @@ mod delete;
 mod grammar;
 mod journal;
 mod plan;
+mod renames;
 mod report;
 mod select;
 mod set;

@@ -120,7 +120,8 @@ pub struct FibSync {
     /// Which links routes of each family may go over: [`usable`].
     usable: HashMap<u32, [bool; 2]>,
     seen: Generation,
-    ignored_rules: usize,
+    /// Family and priority of each.
+    ignored_rules: Vec<(u8, u32)>,
     rebuilds: u64,
     settings: FibSyncSettings,
     domain: Arc<Domain>,
@@ -209,7 +210,7 @@ impl FibSync {
             said: RouteDecisions::default(),
             usable: HashMap::new(),
             seen: Generation::default(),
-            ignored_rules: 0,
+            ignored_rules: Vec::new(),
             rebuilds: 0,
             settings,
             domain: Arc::clone(domain),
@@ -277,6 +278,12 @@ impl FibSync {
         std::mem::take(&mut self.ports_changed).then(|| self.ports.clone())
     }
 
+    /// Rules that look at more than the destination, and are passed over:
+    /// family and priority of each, for each of the views.
+    pub fn ignored_rules(&self) -> &[(u8, u32)] {
+        &self.ignored_rules
+    }
+
     /// How it stands.
     pub fn filled(&self) -> FibSyncState {
         let (next_hops, neighbours, refused) = self.hops.counts();
@@ -285,7 +292,7 @@ impl FibSync {
             next_hops,
             neighbours,
             refused,
-            ignored_rules: self.ignored_rules,
+            ignored_rules: self.ignored_rules.len(),
             rebuilds: self.rebuilds,
             ..FibSyncState::default()
         };
@@ -539,13 +546,17 @@ impl FibSync {
             self.hops.refresh(&self.ports);
         }
         self.take_neighbours(tables);
-        self.ignored_rules = 0;
+        self.ignored_rules.clear();
         for pair in &mut self.views {
             let table = pair.vrf.and_then(|vrf| tables.links.get(vrf)?.vrf_table);
             let mut v4 = decide::chain(tables.rules.of_family(AF_INET), table);
             v4.is_merged = tables.has_merged_tables();
             let v6 = decide::chain(tables.rules.of_family(AF_INET6), table);
-            self.ignored_rules += v4.ignored_rules + v6.ignored_rules;
+            let ignored = [(AF_INET, &v4.ignored), (AF_INET6, &v6.ignored)];
+            for (family, priorities) in ignored {
+                let rules = priorities.iter().map(|priority| (family, *priority));
+                self.ignored_rules.extend(rules);
+            }
             let mut around = Context {
                 known,
                 ports: &self.ports,

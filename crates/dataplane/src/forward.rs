@@ -28,6 +28,7 @@ mod originated;
 mod output;
 mod ports;
 mod resolve;
+mod sources;
 mod translate;
 mod vector;
 mod waiting;
@@ -52,6 +53,7 @@ pub use error::Message;
 pub use handoff::{NOTE_LEN, worker_of};
 pub use hash::flow_hash;
 pub use ports::{MAX_PORTS, PortSettings, Ports};
+pub use sources::SourceCheck;
 pub use waiting::{Request, Requests, WaitingLimits};
 
 /// Packets that go through at a time at most.
@@ -87,6 +89,8 @@ pub struct Settings {
     /// The largest segment that TCP over IPv4 may announce, bytes (over IPv6
     /// 20 less): a larger one is lowered ([`packet::mss`]). `None`: each stays.
     pub clamp_mss: Option<u16>,
+    /// What sources of packets from inside are held against.
+    pub source_check: SourceCheck,
     /// Goes into the hash of flows: other routers on the way should have
     /// another one.
     pub hash_seed: u64,
@@ -103,6 +107,7 @@ impl Default for Settings {
             errors_each_at_once: 10,
             waiting: WaitingLimits::default(),
             clamp_mss: None,
+            source_check: SourceCheck::Off,
             hash_seed: 0,
         }
     }
@@ -202,9 +207,10 @@ impl Forwarder {
             state.pass_v4(section, &mut self.v4, frames, is_host);
         }
         if !self.v6.is_empty() {
-            state.look_up(&mut self.v6, |view, to, hops| {
-                view.v6.lookup(section, to, hops)
-            });
+            let find =
+                |view: &VrfFibs, to: &[u128], hops: &mut [u16]| view.v6.lookup(section, to, hops);
+            state.check_sources(section, &mut self.v6, frames, find);
+            state.look_up(&mut self.v6, find);
             state.pass(section, &mut self.v6, frames, is_host);
         }
         state.finish(section);
@@ -484,8 +490,10 @@ impl State {
         frames: &mut [Buffer],
         is_host: bool,
     ) {
+        let find = |view: &VrfFibs, to: &[u32], hops: &mut [u16]| view.v4.lookup(section, to, hops);
+        self.check_sources(section, vector, frames, find);
         self.translate_in(vector, frames);
-        self.look_up(vector, |view, to, hops| view.v4.lookup(section, to, hops));
+        self.look_up(vector, find);
         self.pass(section, vector, frames, is_host);
     }
 

@@ -66,7 +66,11 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
             .with_context(|| format!("no daemon listens at {}", socket.display()))?;
         give_up_but(CapabilitySet::empty())?;
         let is_status = matches!(ask, Ask::Status { .. });
+        let is_rows = matches!(ask, Ask::Question(_));
         let outcome = client::ask(&daemon, ask, &mut out)?;
+        if is_rows && outcome.end.open {
+            bail!("the daemon is kept from reading timers of bridges: ask again, or `--direct`");
+        }
         // A status says it itself.
         incomplete = outcome.incomplete.filter(|_| !is_status).map(of_tables);
     } else if from.all_netns {

@@ -198,7 +198,7 @@ pub fn links(namespace: &Namespace, output: &Output) -> Result<(Tables, bool)> {
     .context("cannot list the links")?;
     let mut tables = writer.tables().clone();
     tables.link_counters = Arc::new(Sample::new(now_millis(), sampled));
-    tables.unannounced = Arc::new(Sample::new(now_millis(), unannounced));
+    tables.host.unannounced = Arc::new(Sample::new(now_millis(), unannounced));
     Ok((tables, interrupted))
 }
 

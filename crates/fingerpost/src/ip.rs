@@ -10,14 +10,19 @@
 //! (patterns, files, journals) stay under our own name.
 
 mod batch;
+mod bridge;
+mod buckets;
 mod commands;
 mod deletions;
 mod events;
 mod fdb;
 mod flush;
+mod forwarding;
 mod get;
 mod grammar;
+mod hearing;
 mod link;
+mod listing;
 mod monitor;
 mod netns;
 mod options;
@@ -43,7 +48,7 @@ use clap::Command;
 use crate::escaped::Escaped;
 use crate::{config, foreign};
 use session::{Session, complain};
-use stop::{FAILED, Stop, WRONG_WORDS};
+use stop::{FAILED, REFUSED, Stop, WRONG_WORDS};
 
 /// Which program of iproute2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +106,8 @@ pub fn run(tool: Tool, arguments: Vec<OsString>) -> Result<ExitCode> {
             // bridge has one status for all of these.
             let status = match tool {
                 Tool::Ip => status,
-                Tool::Bridge => WRONG_WORDS,
+                Tool::Bridge if status <= REFUSED => WRONG_WORDS,
+                Tool::Bridge => status,
             };
             if !text.is_empty() {
                 complain(&text);

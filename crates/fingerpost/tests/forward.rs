@@ -64,6 +64,29 @@ fn forwarded(directory: &Path, more: &[&str]) -> Output {
         .unwrap()
 }
 
+/// Sources are held against the way back where that is asked for.
+#[test]
+fn a_source_that_is_not_routed_by_where_it_came_from_is_dropped() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("tables"), TABLES).unwrap();
+    let to = [198, 51, 100, 7].into();
+    let sources = [[10, 1, 0, 5], [10, 2, 0, 9], [192, 0, 2, 5]];
+    let packets = sources.map(|source| frame(&Ip::new(source.into(), to).udp(1, 2, b"x")));
+    capture(&path("in"), 1, &packets);
+    for (check, passes) in [(None, 3), (Some("loose"), 2), (Some("strict"), 1)] {
+        let check = check.map(|check| format!("--source-check={check}"));
+        let more: Vec<&str> = check.as_deref().into_iter().collect();
+        let output = forwarded(directory.path(), &more);
+        assert!(output.status.success(), "{output:?}");
+        let counted: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let dropped = &counted["nodes"]["fib"]["reasons"]["source-not-routed"];
+        assert_eq!(dropped.as_u64(), Some(3 - passes), "{counted}");
+        assert_eq!(tshark(&path("out"), "udp.dstport == 2") as u64, passes);
+        assert_eq!(tshark(&path("out"), "icmp"), 0, "in silence");
+    }
+}
+
 #[test]
 fn a_capture_is_forwarded_with_new_headers_and_errors_beside() {
     let directory = TempDir::new().unwrap();

@@ -610,3 +610,76 @@ fn signals_read_the_rules_again_and_write_the_statistics() {
     assert_eq!(sent.unwrap().unwrap(), 3);
     trial.end();
 }
+
+/// The messages that a telephone has heard, by its own record.
+fn heard(record: &Path) -> Vec<String> {
+    let text = fs::read_to_string(record).unwrap().replace('\r', "");
+    let all = text.split("-----------------------------------------------");
+    let heard = all.filter_map(|part| part.split_once("UDP message received"));
+    heard.map(|(_, message)| message.to_owned()).collect()
+}
+
+#[test]
+fn a_telephone_calls_by_sip_and_its_media_find_it() {
+    let Some(trial) = Trial::with("helper sip\n") else {
+        return;
+    };
+    let record = |name: &str| trial.directory.path().join(name);
+    let media = trial
+        .client
+        .inside(|| UdpSocket::bind(("10.0.0.2", 6_000)).unwrap());
+    let media = media.unwrap();
+    let mut called = trial.server.command("sipp");
+    called
+        .args(["-sn", "uas", "-i", SERVER, "-p", "5060", "-m", "1"])
+        .args(["-nostdin", "-timeout", "60", "-trace_msg", "-message_file"])
+        .arg(record("called"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut called = Child::spawn(called).unwrap();
+    wait_until(PATIENCE, "a telephone that waits", || {
+        let shown = trial.server.run("ss", &["-Hlun"]).unwrap();
+        shown.contains(":5060").then_some(())
+    })
+    .unwrap();
+    let caller = record("caller");
+    let to = format!("{SERVER}:5060");
+    let arguments = [
+        &["-sn", "uac", &to, "-i", "10.0.0.2", "-p", "5060"][..],
+        &["-mp", "6000", "-m", "1", "-nostdin", "-timeout", "60"],
+        &["-trace_msg", "-message_file", caller.to_str().unwrap()],
+    ];
+    trial.client("sipp", &arguments.concat());
+    assert!(called.wait(PATIENCE).unwrap().success());
+    // Who is called knows the caller by the alias alone.
+    let invite = heard(&record("called")).remove(0);
+    for line in [
+        "Via: SIP/2.0/UDP 192.0.2.1:",
+        "Contact: sip:sipp@192.0.2.1:",
+    ] {
+        assert!(invite.contains(line), "{invite}");
+    }
+    let (head, body) = invite.split_once("\n\n").unwrap();
+    let (_, body) = (head, body.trim_end_matches('\n'));
+    assert!(
+        body.contains("\nc=IN IP4 192.0.2.1\n") && !body.contains("10.0.0.2"),
+        "{body}"
+    );
+    let length = head.split("Content-Length:").nth(1).unwrap();
+    let length: usize = length.lines().next().unwrap().trim().parse().unwrap();
+    // Each line ends with two characters there.
+    assert_eq!(length, body.len() + 1 + body.lines().count(), "{invite}");
+    // The caller hears answers to what it has sent.
+    let answers = heard(&caller);
+    assert!(answers.len() >= 3);
+    for answer in answers {
+        assert!(
+            answer.contains("Via: SIP/2.0/UDP 10.0.0.2:5060;"),
+            "{answer}"
+        );
+    }
+    let port = body.split("m=audio ").nth(1).unwrap();
+    let port = port.split(' ').next().unwrap().parse().unwrap();
+    knocks(&trial, &media, port);
+    trial.end();
+}

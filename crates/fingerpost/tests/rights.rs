@@ -35,6 +35,37 @@ struct Place {
     _directory: TempDir,
 }
 
+/// The program by net-tools' names, with words whose answer or file lasts.
+fn by_net_tools_names(place: &Place, directory: &Path) -> Vec<(String, Command, u64)> {
+    let fifo = directory.join("ethers");
+    let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    // Somebody holds it open and writes nothing.
+    let held = fs::OpenOptions::new().read(true).write(true).open(&fifo);
+    std::mem::forget(held.unwrap());
+    let file = fifo.to_str().unwrap();
+    let asks = DAC_OVERRIDE;
+    let mut all = Vec::new();
+    for (words, kept) in [
+        ("route -n", asks),
+        ("route -n -6", asks),
+        ("netstat -rn", asks),
+        ("arp -n", asks),
+        ("arp -an", asks),
+        (&format!("arp -f {file}"), NET_ADMIN),
+    ] {
+        let (name, words) = words.split_once(' ').unwrap();
+        let link = directory.join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(program(), &link).unwrap();
+        }
+        let mut command = place.netns.command(link.to_str().unwrap());
+        command.args(words.split(' '));
+        all.push((format!("{name} {words}"), command, kept));
+    }
+    all
+}
+
 /// A command that lasts: its words, and the capabilities that it may keep.
 struct Lasting {
     /// Its man page.
@@ -224,6 +255,17 @@ fn place() -> Option<(Place, Daemon)> {
         })
         .collect();
     netns.ip_batch(&routes).unwrap();
+    // What net-tools' names list: the main table, neighbours of IPv4.
+    let listed: String = (0..2_000)
+        .map(|n| {
+            let (high, low) = (n / 256, n % 256);
+            format!(
+                "route add 172.20.{high}.{low}/32 dev br0\nroute add 2001:db8:77::{n}/128 dev \
+                 br0\nneigh add 172.21.{high}.{low} lladdr 02:00:00:00:00:01 dev br0\n"
+            )
+        })
+        .collect();
+    netns.ip_batch(&listed).unwrap();
     let daemon = Daemon::up(&netns, &["--record", &recording]);
     let place = Place {
         netns,
@@ -264,6 +306,14 @@ fn every_command_that_lasts_has_given_up_its_rights() {
         let mut process = Child::spawn(command).unwrap();
         if let Err(why) = confined(&mut process, one.kept) {
             failed.push(format!("fingerpost {}: {why}", one.arguments.join(" ")));
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    for (line, mut command, kept) in by_net_tools_names(&place, directory.path()) {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = Child::spawn(command).unwrap();
+        if let Err(why) = confined(&mut process, kept) {
+            failed.push(format!("{line}: {why}"));
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));

@@ -29,11 +29,12 @@
  *  - The number of links is limited (LIBALIAS_MAX_LINKS, or what
  *    LibAliasInitSized was given), those by proxy rules to 65,536. At the
  *    limit new ones are refused; those that are there go on working.
- *  - Time is a coarse monotonic clock, read at most once a call; or it is
- *    the caller's (LibAliasSetTime, LibAliasShareTime). A link expires in
- *    time however few packets there are, and nothing ever walks them all.
+ *  - Time is a monotonic clock that may lag by a second; or it is the
+ *    caller's (LibAliasSetTime, LibAliasShareTime). A link expires in time
+ *    however few packets there are, and nothing ever walks them all.
  *  - Every port of a range is used before the first refusal.
- *  - FTP and PPTP are always understood; there are no modules to load.
+ *  - FTP, PPTP, IRC, TFTP, RTSP with PNA, NetBIOS and (once its port is set)
+ *    Skinny are understood from the start; CU-SeeMe is not.
  *
  * Ports and addresses are in network byte order, but for those of
  * LibAliasSetAliasPortRange and LibAliasSetSkinnyPort.
@@ -125,7 +126,8 @@ void		 LibAliasSetTarget(struct libalias *la, struct in_addr addr);
 /* Without effect: no firewall is touched. */
 void		 LibAliasSetFWBase(struct libalias *la, unsigned int base,
 		    unsigned int num);
-/* Without effect: Skinny is not understood yet. */
+/* Where Skinny's call managers are, in host order, typically 2000; 0, as in
+ * a new instance: Skinny is not understood. */
 void		 LibAliasSetSkinnyPort(struct libalias *la, unsigned int port);
 
 /* ---- packets: IPv4, from the first byte of the header ---- */
@@ -197,8 +199,11 @@ int		 LibAliasCheckNewLink(struct libalias *la);
 unsigned short	 LibAliasInternetChecksum(struct libalias *la,
 		    unsigned short *data, int nbytes);
 
-/* There are no modules, all that is understood is built in. Loading one of
- * them is 0, of another ENOENT; the other two are 0. */
+/* A module is the name of what is understood: all of them are built in, no
+ * file is read. "ftp", "pptp", "irc", "tftp", "rtsp", "smedia" (the two before),
+ * "nbt" and "skinny" are loaded from the start, "sip" is not. A path does as
+ * well, "/usr/lib/libalias_ftp.so". What is loaded counts for new links of all
+ * instances. 0, or ENOENT; RefreshModules goes back to the start. */
 int		 LibAliasLoadModule(char *name);
 int		 LibAliasUnLoadAllModule(void);
 int		 LibAliasRefreshModules(void);
@@ -207,6 +212,9 @@ int		 LibAliasRefreshModules(void);
 
 /* Set in programs that want to know which library they compile with. */
 #define LIBALIAS_FINGERPOST		1
+
+/* Unloads one module. 0, or ENOENT. */
+int		 LibAliasUnLoadModule(char *name);
 
 /* How many links an instance of LibAliasInit has at most, unless a number
  * stands in the environment variable LIBALIAS_MAX_LINKS (16777214 at most):

@@ -10,14 +10,6 @@ use crate::clock;
 use crate::instance::{Instance, Target, find, register, unregister};
 use crate::types::{ERROR, InAddr, LibAlias};
 
-/// "No such file or directory".
-const ENOENT: c_int = 2;
-/// The most of a module's name that is read.
-const MAX_NAME: usize = 256;
-/// What is built in, by a part of its module's name. FreeBSD's for streamed
-/// media is "smedia"; of what it does, RTSP is here.
-const MODULES: [&str; 6] = ["ftp", "pptp", "irc", "tftp", "rtsp", "smedia"];
-
 /// By `LIBALIAS_TIMEOUT_…` in `alias.h`.
 const STATES: [State; 11] = [
     State::TcpOpening,
@@ -111,9 +103,13 @@ pub extern "C" fn LibAliasSetTarget(la: *mut LibAlias, addr: InAddr) {
 #[unsafe(no_mangle)]
 pub extern "C" fn LibAliasSetFWBase(_la: *mut LibAlias, _base: c_uint, _num: c_uint) {}
 
-/// `LibAliasSetSkinnyPort`: there is no helper for Skinny.
+/// `LibAliasSetSkinnyPort`.
 #[unsafe(no_mangle)]
-pub extern "C" fn LibAliasSetSkinnyPort(_la: *mut LibAlias, _port: c_uint) {}
+pub extern "C" fn LibAliasSetSkinnyPort(la: *mut LibAlias, port: c_uint) {
+    if let (Some(mut instance), Ok(port)) = (find(la), u16::try_from(port)) {
+        instance.set_skinny_port(port);
+    }
+}
 
 /// `LibAliasCheckNewLink`.
 #[unsafe(no_mangle)]
@@ -139,33 +135,6 @@ pub unsafe extern "C" fn LibAliasInternetChecksum(
         unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) }
     };
     Sum::of(bytes).checksum()
-}
-
-/// `LibAliasLoadModule`.
-///
-/// # Safety
-/// `name` is NULL or a string that ends with a zero byte.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn LibAliasLoadModule(name: *mut c_char) -> c_int {
-    // SAFETY: by this function's contract.
-    let name = unsafe { string(name, MAX_NAME) };
-    let is_built_in = name.is_some_and(|name| {
-        let parts = name.split(|c: char| !c.is_ascii_alphabetic());
-        parts.into_iter().any(|part| MODULES.contains(&part))
-    });
-    if is_built_in { 0 } else { ENOENT }
-}
-
-/// `LibAliasUnLoadAllModule`: there is nothing to unload.
-#[unsafe(no_mangle)]
-pub extern "C" fn LibAliasUnLoadAllModule() -> c_int {
-    0
-}
-
-/// `LibAliasRefreshModules`: there is no list of modules to read.
-#[unsafe(no_mangle)]
-pub extern "C" fn LibAliasRefreshModules() -> c_int {
-    0
 }
 
 /// `LibAliasSetTime`.

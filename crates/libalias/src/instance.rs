@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nat::rules::{Handle as Rule, Redirect};
 use nat::{Behaviour, Config, Dependence, Hairpin, Limits, Mode, Nat, PortChoice};
 
-use crate::clock;
+use crate::clock::Clock;
 use crate::fragments::Fragments;
+use crate::modules;
 use crate::registry::{Guard, Handle, Registry};
 use crate::types::{
     AliasLink, DENY_INCOMING, LibAlias, MAX_LINKS, PROXY_ONLY, RESET_ON_ADDR_CHANGE, REVERSE,
@@ -51,8 +52,10 @@ pub struct Instance {
     pub links: Links,
     /// All mode bits, those without effect too.
     modes: c_uint,
+    /// Where Skinny's call managers are; 0: they are not helped.
+    skinny_port: u16,
     target: Target,
-    own_time: u64,
+    clock: Clock,
     /// How many links had been made when this was asked last.
     links_seen: u64,
 }
@@ -72,13 +75,15 @@ impl Instance {
         config.limits.fragments.held_bytes = 0;
         // Random bits of the system, by way of the standard library.
         config.seed = RandomState::new().hash_one(0);
+        config.helpers = modules::helped(0);
         let mut instance = Self {
             nat: Nat::new(config).ok()?,
             fragments: Fragments::default(),
             links: Links::default(),
             modes: 0,
+            skinny_port: 0,
             target: Target::Addressed,
-            own_time: clock::CLOCK,
+            clock: Clock::new(),
             links_seen: 0,
         };
         instance.set_modes(FIRST_MODES, c_uint::MAX);
@@ -87,13 +92,13 @@ impl Instance {
 
     /// What time it is for this instance.
     #[inline]
-    pub fn now(&self) -> u64 {
-        clock::now(self.own_time)
+    pub fn now(&mut self) -> u64 {
+        self.clock.now()
     }
 
     /// Sets the time, or goes back to the clock.
     pub fn set_time(&mut self, millis: u64) {
-        self.own_time = millis;
+        self.clock.set(millis);
     }
 
     /// Sets the modes of `mask` to those of `flags`; gives all modes.
@@ -125,6 +130,17 @@ impl Instance {
             },
         });
         self.modes
+    }
+
+    /// Sets where Skinny's call managers are; 0: they are not helped.
+    pub fn set_skinny_port(&mut self, port: u16) {
+        self.skinny_port = port;
+        self.apply_modules();
+    }
+
+    /// Takes the helpers that are loaded now; links that are there keep theirs.
+    pub fn apply_modules(&mut self) {
+        self.nat.set_helpers(modules::helped(self.skinny_port));
     }
 
     /// Whether In and Out are exchanged.
@@ -249,6 +265,11 @@ pub fn register(instance: Instance) -> *mut LibAlias {
 /// Frees an instance; nothing when there is none.
 pub fn unregister(la: *mut LibAlias) {
     drop(INSTANCES.remove(Handle::from_address(la.addr())));
+}
+
+/// Does something to each instance that there is.
+pub fn for_each(change: impl Fn(&mut Instance)) {
+    INSTANCES.for_each(change);
 }
 
 /// The instance that C means, for this call alone.

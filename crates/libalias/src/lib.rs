@@ -13,7 +13,9 @@
 mod clock;
 mod control;
 mod fragments;
+mod handlers;
 mod instance;
+mod modules;
 mod packets;
 mod redirects;
 mod registry;

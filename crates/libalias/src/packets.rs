@@ -7,6 +7,7 @@ use std::ptr;
 use nat::{Direction, Packet, Verdict};
 use packet::{Gre, Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 
+use crate::handlers::{self, Told};
 use crate::instance::{Instance, find};
 use crate::types::{
     BatchPacket, ERROR, FOUND_HEADER_FRAGMENT, IGNORED, LibAlias, OK, UNRESOLVED_FRAGMENT,
@@ -28,6 +29,20 @@ pub unsafe extern "C" fn LibAliasIn(
     packet: *mut c_void,
     maxpacketsize: c_int,
 ) -> c_int {
+    if handlers::are_attached() {
+        // SAFETY: by this function's contract.
+        return unsafe { handled(Direction::In, la, packet, maxpacketsize) };
+    }
+    // SAFETY: by this function's contract.
+    unsafe { direct_in(la, packet, maxpacketsize) }
+}
+
+/// [`LibAliasIn`], without handlers.
+///
+/// # Safety
+/// As there.
+#[inline]
+unsafe fn direct_in(la: *mut LibAlias, packet: *mut c_void, maxpacketsize: c_int) -> c_int {
     // SAFETY: by this function's contract.
     let bytes = unsafe { memory(packet, maxpacketsize) };
     let (Some(bytes), Some(mut instance)) = (bytes, find(la)) else {
@@ -74,9 +89,77 @@ pub unsafe extern "C" fn LibAliasOutTry(
     if create == 0 && !has_link(&instance, bytes) {
         return IGNORED;
     }
+    if handlers::are_attached() {
+        drop(instance);
+        // SAFETY: by this function's contract; `bytes` is used no more.
+        return unsafe { handled(Direction::Out, la, packet, maxpacketsize) };
+    }
     let now = instance.now();
     let verdict = instance.nat.translate_out(bytes, now);
     code_out(verdict, bytes, instance.is_reverse())
+}
+
+/// A packet that handlers may see: translated in a copy, shown, translated.
+///
+/// # Safety
+/// As [`LibAliasIn`].
+#[cold]
+#[inline(never)]
+unsafe fn handled(
+    direction: Direction,
+    la: *mut LibAlias,
+    packet: *mut c_void,
+    maxpacketsize: c_int,
+) -> c_int {
+    // SAFETY: by this function's contract.
+    let came = unsafe { memory(packet, maxpacketsize) }.map(|bytes| bytes.to_vec());
+    let (Some(came), Some(mut instance)) = (came, find(la)) else {
+        return ERROR;
+    };
+    let mut copy = came.clone();
+    let code = direct(&mut instance, direction, &mut copy);
+    let is_reverse = instance.is_reverse();
+    drop(instance);
+    let way = match (direction, is_reverse) {
+        (Direction::In, false) | (Direction::Out, true) => Direction::In,
+        _ => Direction::Out,
+    };
+    let told = Told::of(way, &came, &copy).filter(|_| matches!(code, OK | FOUND_HEADER_FRAGMENT));
+    let Some(told) = told else {
+        // SAFETY: by this function's contract.
+        if let Some(bytes) = unsafe { memory(packet, maxpacketsize) } {
+            bytes.copy_from_slice(&copy);
+        }
+        return code;
+    };
+    // SAFETY: by this function's contract; the engine has found it whole.
+    let said = unsafe { handlers::see(la, way, packet, maxpacketsize, told) };
+    if said < 0 && way == Direction::In && told.is_udp() {
+        return IGNORED;
+    }
+    // SAFETY: by this function's contract.
+    let bytes = unsafe { memory(packet, maxpacketsize) };
+    match (bytes, find(la)) {
+        (Some(bytes), Some(mut instance)) => direct(&mut instance, direction, bytes),
+        _ => ERROR,
+    }
+}
+
+/// Translates one packet.
+fn direct(instance: &mut Instance, direction: Direction, bytes: &mut [u8]) -> c_int {
+    let now = instance.now();
+    let is_reverse = instance.is_reverse();
+    match direction {
+        Direction::In => {
+            instance.fragments.expire(now);
+            let verdict = instance.nat.translate_in(bytes, now);
+            code_in(verdict, bytes, is_reverse)
+        }
+        Direction::Out => {
+            let verdict = instance.nat.translate_out(bytes, now);
+            code_out(verdict, bytes, is_reverse)
+        }
+    }
 }
 
 /// `LibAliasUnaliasOut`.
@@ -207,6 +290,11 @@ unsafe fn batch(
     }
     // SAFETY: by this function's contract there are `count` of them.
     let packets = unsafe { std::slice::from_raw_parts_mut(packets, count) };
+    if handlers::are_attached() {
+        drop(instance);
+        // SAFETY: by this function's contract.
+        return unsafe { one_by_one(direction, la, packets) };
+    }
     let now = instance.now();
     let mut translated: c_int = 0;
     for piece in packets.chunks_mut(BATCH) {
@@ -215,6 +303,26 @@ unsafe fn batch(
         translated = translated.saturating_add(good);
     }
     translated
+}
+
+/// A batch whose packets handlers may see; gives how many go on.
+///
+/// # Safety
+/// As `LibAliasInBatch`, for each of the packets.
+unsafe fn one_by_one(
+    direction: Direction,
+    la: *mut LibAlias,
+    packets: &mut [BatchPacket],
+) -> c_int {
+    let mut good: c_int = 0;
+    for given in packets {
+        // SAFETY: by this function's contract.
+        given.result = unsafe { handled(direction, la, given.packet, given.maxpacketsize) };
+        if matches!(given.result, OK | FOUND_HEADER_FRAGMENT) {
+            good = good.saturating_add(1);
+        }
+    }
+    good
 }
 
 /// Translates up to [`BATCH`] packets; gives how many go on.
@@ -307,7 +415,7 @@ fn has_link(instance: &Instance, bytes: &[u8]) -> bool {
         return true;
     }
     let (source, destination) = match header.protocol() {
-        protocol::UDP => match Udp::new(header.payload()) {
+        protocol::UDP | protocol::UDP_LITE => match Udp::new(header.payload()) {
             Ok(udp) => (udp.source_port(), udp.destination_port()),
             Err(_) => return true,
         },

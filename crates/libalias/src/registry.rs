@@ -163,6 +163,25 @@ impl<T: Send> Registry<T> {
         value
     }
 
+    /// Does something to each instance that there is, one after the other.
+    /// Waits while another thread is at work on one. O(the most there were).
+    pub fn for_each(&'static self, change: impl Fn(&mut T)) {
+        let used = self
+            .free
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next;
+        for (index, slot) in self.slots.iter().take(used).enumerate() {
+            let word = slot.word.load(Ordering::Acquire);
+            let handle = Handle::new(index, word >> STATE_BITS);
+            if word & LIVE != 0
+                && let Some(mut value) = self.lock(handle)
+            {
+                change(&mut value);
+            }
+        }
+    }
+
     /// The slot of a handle, made busy by this thread.
     #[inline]
     fn acquire(&'static self, handle: Handle) -> Option<&'static Slot<T>> {

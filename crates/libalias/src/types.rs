@@ -34,6 +34,14 @@ impl InAddr {
     }
 }
 
+impl From<Ipv4Addr> for InAddr {
+    fn from(address: Ipv4Addr) -> Self {
+        Self {
+            s_addr: u32::from_ne_bytes(address.octets()),
+        }
+    }
+}
+
 /// `struct libalias_packet`: a packet of a batch.
 #[repr(C)]
 pub struct BatchPacket {

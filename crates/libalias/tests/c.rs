@@ -131,7 +131,8 @@ fn the_address_sanitizer_finds_nothing() {
 /// Nothing but the interface is seen from outside, and all of it is.
 #[test]
 fn the_library_exports_what_the_header_declares() {
-    let header = fs::read_to_string(here().join("include/alias.h")).unwrap();
+    let read = |name: &str| fs::read_to_string(here().join("include").join(name)).unwrap();
+    let header = ["alias.h", "alias_mod.h"].map(read).concat();
     let functions = header.match_indices('(').filter_map(|(at, _)| {
         let before = header.get(..at)?;
         let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
@@ -155,7 +156,7 @@ fn the_library_exports_what_the_header_declares() {
 fn the_header_stands_alone() {
     let directory = TempDir::new().unwrap();
     let source = directory.path().join("header.c");
-    fs::write(&source, "#include <alias.h>\n").unwrap();
+    fs::write(&source, "#include <alias_mod.h>\n#include <alias.h>\n").unwrap();
     let compilers = [
         ("cc", "c", "-std=gnu89"),
         ("cc", "c", "-std=c99"),

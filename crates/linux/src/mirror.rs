@@ -21,6 +21,7 @@
 //! - `worker`: the thread that does it all, but for `sampler`: samples that
 //!   may keep it waiting.
 
+mod bridge_timers;
 mod bridge_vlans;
 mod counters;
 mod counters_beside;

@@ -9,8 +9,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use netlink::decode::{self, Decoded, Item};
 use netlink::message::{Message, kind, messages};
 use netlink::request::{
-    Dump, RouteQuery, get_link, get_link_by_name, get_neighbour, get_netns_id, get_route,
+    Dump, RouteQuery, get_link, get_link_by_name, get_neighbour, get_netns_id, get_nexthop_bucket,
+    get_route,
 };
+use table::row::nexthop_bucket::NexthopBucket;
 use table::{Change, Link, Links, Route, Writer};
 
 use crate::dump::{DumpEnd, dump};
@@ -130,32 +132,54 @@ pub fn neighbour(
     link: u32,
     proxy: bool,
 ) -> Result<Vec<u8>, Error> {
-    let socket = Socket::open(namespace)?;
     let mut request = Vec::new();
     get_neighbour(address, link, proxy, 1, &mut request);
-    socket.send(&request)?;
+    one(namespace, &request, kind::NEWNEIGH, "a neighbour")
+}
+
+/// The payload of the one message of a kind that answers a request.
+fn one(
+    namespace: &Namespace,
+    request: &[u8],
+    kind: u16,
+    what: &'static str,
+) -> Result<Vec<u8>, Error> {
+    let socket = Socket::open(namespace)?;
+    socket.send(request)?;
     let mut buffer = vec![0; DATAGRAM_BYTES];
-    let Received::Bytes(len) = socket.receive(&mut buffer, "a neighbour")? else {
+    let Received::Bytes(len) = socket.receive(&mut buffer, what)? else {
         return Err(Error::system("the kernel's answer")(
             io::ErrorKind::UnexpectedEof.into(),
         ));
     };
     for message in messages(buffer.get(..len).unwrap_or_default()) {
         let message = message?;
-        if message.kind == kind::NEWNEIGH {
+        if message.kind == kind {
             return Ok(message.payload.to_vec());
         }
         if let Decoded::Error { errno, message, .. } = decode::decode(&message, 0)? {
             return Err(Error::Refused {
-                what: "find a neighbour",
+                what,
                 source: io::Error::from_raw_os_error(errno),
                 message,
             });
         }
     }
-    Err(Error::system("the kernel's answer is no neighbour")(
+    Err(Error::system("the kernel's answer is another")(
         io::ErrorKind::InvalidData.into(),
     ))
+}
+
+/// A bucket of a resilient group of next hops.
+pub fn nexthop_bucket(
+    namespace: &Namespace,
+    group: u32,
+    index: u16,
+) -> Result<NexthopBucket, Error> {
+    let mut request = Vec::new();
+    get_nexthop_bucket(group, index, 1, &mut request);
+    let payload = one(namespace, &request, kind::NEWNEXTHOPBUCKET, "a bucket")?;
+    Ok(decode::nexthop_bucket(&payload)?)
 }
 
 /// The number that a namespace has in another, if it has one.

@@ -6,7 +6,9 @@
 use std::io;
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+#[cfg(not(miri))]
+use rustix::mm::{Advice, madvise};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// A huge page on x86-64.
 const HUGE_BYTES: usize = 2 << 20;
@@ -38,7 +40,11 @@ impl Pages {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let flags = match cfg!(miri) {
+            // It knows no more of mmap.
+            true => MapFlags::PRIVATE,
+            false => MapFlags::PRIVATE | MapFlags::NORESERVE,
+        };
         // SAFETY: a new anonymous mapping at an address of the kernel's
         // choice touches nothing that exists.
         let mapping =
@@ -50,6 +56,7 @@ impl Pages {
         // A kernel without huge pages refuses, and gives small ones.
         // SAFETY: the range lies in the new mapping; the advice does not
         // change what its bytes are.
+        #[cfg(not(miri))]
         let _ = unsafe { madvise(base.as_ptr().cast(), len_bytes, Advice::LinuxHugepage) };
         Ok(Self {
             base,

@@ -119,16 +119,19 @@ impl<'a> Objects<'a> {
     /// The same where single errors are read of them: nothing of a link of
     /// which only their sums are known.
     pub(crate) fn errors_of(&self, link: u32) -> Option<&'a LinkCounters> {
-        let counters = self.counters_of(link)?;
+        self.note_counters(link);
         let beside = self.moment.beside;
         let of_sums = beside.is_some_and(|beside| beside.sums_alone.contains(&link));
-        let is_told = !of_sums || self.counted_by_kernel(link).is_some();
-        is_told.then_some(counters)
+        let counted = match of_sums {
+            true => self.counted_by_netlink(link),
+            false => self.counted(link),
+        };
+        counted.map(|(counted, _)| &counted.counters)
     }
 
     /// What a link has counted, as it was read last, and when that was.
     fn counted(&self, link: u32) -> Option<(&'a Counted, Option<Instant>)> {
-        let told = self.counted_by_kernel(link);
+        let told = self.counted_by_netlink(link);
         let beside = self.moment.beside.and_then(|one| one.links.get(&link));
         let at = told.and_then(|(_, at)| at);
         match beside.filter(|beside| beside.at > at) {
@@ -137,8 +140,8 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// The same as netlink told it.
-    fn counted_by_kernel(&self, link: u32) -> Option<(&'a Counted, Option<Instant>)> {
+    /// The same, as netlink told it.
+    fn counted_by_netlink(&self, link: u32) -> Option<(&'a Counted, Option<Instant>)> {
         let (tables, sampled) = (self.moment.tables, self.moment.sampled);
         if let Some(alone) = tables.counted_alone.get(&link) {
             return Some((alone, alone.at));

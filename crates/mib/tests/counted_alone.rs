@@ -9,7 +9,9 @@ use std::time::Instant;
 use support::{Rest, get};
 use table::row::link::bridge::BridgePort;
 use table::row::link::hardware;
-use table::{Change, Counted, KindData, Link, LinkCounters, PortData, Sample, Writer};
+use table::{
+    Change, Counted, CountedBeside, KindData, Link, LinkCounters, PortData, Sample, Tables, Writer,
+};
 
 const BRIDGE: u32 = 1;
 const PORT: u32 = 7;
@@ -32,6 +34,51 @@ fn counted(number: u64) -> LinkCounters {
         rx_crc_errors: number,
         ..LinkCounters::default()
     }
+}
+
+#[test]
+fn of_a_link_that_was_read_beside_alone_no_part_of_a_sum_is_told() {
+    let mut writer = Writer::default();
+    writer
+        .commit([BRIDGE, PORT].map(|index| Change::PutLink(link(index))))
+        .unwrap();
+    let at = Some(Instant::now());
+    let links = [BRIDGE, PORT].map(|link| {
+        let counters = counted(5);
+        (link, Counted { counters, at })
+    });
+    let mut rest = Rest {
+        beside: Some(CountedBeside {
+            begun: Instant::now(),
+            links: Sample::new(1, links.to_vec()),
+            sums_alone: [PORT].into(),
+        }),
+        ..Rest::default()
+    };
+    // ifInErrors, ifInDiscards, dot3StatsFCSErrors.
+    let errors: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 14];
+    let discards: &[u32] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 13];
+    let framing: &[u32] = &[1, 3, 6, 1, 2, 1, 10, 7, 2, 1, 3];
+    let tables = writer.reader().snapshot();
+    let told = |rest: &Rest, tables: &Tables, column: &[u32], link: u32| {
+        get(&rest.objects(tables), &[column, &[link]].concat())
+    };
+    for link in [BRIDGE, PORT] {
+        assert_eq!(told(&rest, &tables, errors, link), "Counter32(5)");
+    }
+    assert_eq!(told(&rest, &tables, discards, BRIDGE), "Counter32(0)");
+    assert_eq!(told(&rest, &tables, framing, BRIDGE), "Counter32(5)");
+    for column in [discards, framing] {
+        assert_eq!(told(&rest, &tables, column, PORT), "NoSuchInstance");
+    }
+    // They are once netlink has told them, though the file was read since.
+    writer.count_alone([(PORT, counted(4).into())]);
+    writer.publish_counted();
+    let tables = writer.reader().snapshot();
+    assert_eq!(told(&rest, &tables, framing, PORT), "Counter32(4)");
+    assert_eq!(told(&rest, &tables, errors, PORT), "Counter32(5)");
+    rest.beside = None;
+    assert_eq!(told(&rest, &tables, errors, PORT), "Counter32(4)");
 }
 
 #[test]

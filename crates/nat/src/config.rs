@@ -94,7 +94,7 @@ impl Config {
             blocks: None,
             exempt: Vec::new(),
             pcp: PcpConfig::default(),
-            helpers: Helped::ALL,
+            helpers: Helped::USUAL,
             limits: Limits::default(),
             seed: 0,
         }

@@ -45,7 +45,7 @@ use crate::event::{Event, Events};
 use crate::flow::{Flow, MOST_EPOCH, flag};
 use crate::fragment::Fragments;
 use crate::held_ports::HeldPorts;
-use crate::helper::Helpers;
+use crate::helper::{Helped, Helpers};
 use crate::key::{Key, Random};
 use crate::mapping::Mappings;
 use crate::pcp::leases::Leases;
@@ -473,6 +473,11 @@ impl Nat {
     /// Sets which port a new flow gets.
     pub fn set_port_choice(&mut self, choice: PortChoice) {
         self.config.port_choice = choice;
+    }
+
+    /// Sets which helpers are switched on; flows that are there keep theirs.
+    pub fn set_helpers(&mut self, helpers: Helped) {
+        self.config.helpers = helpers;
     }
 
     /// Sets what is done with packets from inside to an alias address.

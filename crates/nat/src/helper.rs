@@ -8,32 +8,43 @@
 //! comes again ([`Refusal`]).
 //!
 //! A helper is a module that reads and writes the bytes of its protocol, an
-//! entry in [`REGISTRY`], and a branch in [`Helpers::outgoing`]. Here are
-//! FTP, IRC's DCC, RTSP and PPTP; TFTP changes no byte, so that the engine
-//! only asks what a packet is.
+//! entry in [`REGISTRY`], and a branch: of TCP in `connection.rs`, of UDP in
+//! the engine's `help_datagram`.
 
 mod bounded;
+pub(crate) mod calling;
 mod calls;
+mod connection;
+mod datagram;
+mod edit;
 pub(crate) mod ftp;
 mod irc;
+mod named;
+pub(crate) mod nbt;
+mod pna;
 mod pptp;
 mod rtsp;
 mod saved;
 mod segment;
 mod sequence;
+mod sip;
+mod skinny;
 pub mod stream;
+mod switches;
 pub(crate) mod tftp;
 
 use std::net::Ipv4Addr;
 
-use arrayvec::ArrayVec;
-use packet::{protocol, tcp};
+use packet::tcp;
 
 use bounded::Bounded;
-use segment::{Edit, MAX_EDITS, Segment, rewrite};
-use sequence::{Refused, Sequence, Text};
+use calling::Calling;
+use connection::{Connection, Of};
+use segment::{Segment, rewrite};
+use sequence::{Refused, Text};
 
 pub use calls::Calls;
+pub use switches::{Entry, Helped, REGISTRY};
 
 /// What a helper is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,46 +60,14 @@ pub enum Kind {
     Irc,
     /// TFTP (RFC 1350), whose servers answer from another port.
     Tftp,
-    /// RTSP (RFC 2326), which names the ports of media.
+    /// RTSP (RFC 2326) and PNA, which name the ports of media.
     Rtsp,
-}
-
-/// A helper's entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    /// What it is called where helpers are switched on and off.
-    pub name: &'static str,
-    /// What it is for.
-    pub kind: Kind,
-    /// The protocol of its connections.
-    pub protocol: u8,
-    /// The server's port.
-    pub port: u16,
-}
-
-/// Which helpers are switched on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Helped(u32);
-
-impl Helped {
-    /// None of them.
-    pub const NONE: Self = Self(0);
-    /// All of them.
-    pub const ALL: Self = Self(u32::MAX);
-
-    /// The helper of this name ([`Entry::name`]) switched on or off; `None`:
-    /// there is none of that name.
-    #[must_use]
-    pub fn switched(self, name: &str, on: bool) -> Option<Self> {
-        let entry = REGISTRY.iter().find(|entry| entry.name == name)?;
-        let bit = entry.kind.bit();
-        Some(Self(if on { self.0 | bit } else { self.0 & !bit }))
-    }
-
-    /// Whether it is switched on.
-    pub fn has(self, kind: Kind) -> bool {
-        self.0 & kind.bit() != 0
-    }
+    /// Skinny, by which phones speak with their call manager.
+    Skinny,
+    /// NetBIOS's names and datagrams over UDP (RFC 1002).
+    Nbt,
+    /// SIP over UDP (RFC 3261), with the sessions that it describes.
+    Sip,
 }
 
 impl Kind {
@@ -101,55 +80,16 @@ impl Kind {
             Self::Irc,
             Self::Tftp,
             Self::Rtsp,
+            Self::Skinny,
+            Self::Nbt,
+            Self::Sip,
         ];
         all.get(usize::from(number)).copied()
     }
 
-    fn bit(self) -> u32 {
+    const fn bit(self) -> u32 {
         1 << self as u32
     }
-}
-
-/// All helpers that are found by a port.
-pub const REGISTRY: &[Entry] = &[
-    Entry {
-        name: "ftp",
-        kind: Kind::Ftp,
-        protocol: protocol::TCP,
-        port: ftp::PORT,
-    },
-    Entry {
-        name: "pptp",
-        kind: Kind::Pptp,
-        protocol: protocol::TCP,
-        port: pptp::PORT,
-    },
-    Entry {
-        name: "irc",
-        kind: Kind::Irc,
-        protocol: protocol::TCP,
-        port: irc::PORT,
-    },
-    Entry {
-        name: "tftp",
-        kind: Kind::Tftp,
-        protocol: protocol::UDP,
-        port: tftp::PORT,
-    },
-    Entry {
-        name: "rtsp",
-        kind: Kind::Rtsp,
-        protocol: protocol::TCP,
-        port: rtsp::PORT,
-    },
-];
-
-/// The helper for a new flow, by either side's port. O(helpers).
-pub fn kind_of(protocol: u8, inside_port: u16, remote_port: u16) -> Option<Kind> {
-    let fits = |entry: &&Entry| {
-        entry.protocol == protocol && (entry.port == inside_port || entry.port == remote_port)
-    };
-    REGISTRY.iter().find(fits).map(|entry| entry.kind)
 }
 
 /// How much helpers remember.
@@ -159,6 +99,9 @@ pub struct Limits {
     pub connections: usize,
     /// PPTP calls; about 100 bytes each. A further one is refused.
     pub calls: usize,
+    /// Ends that calls by SIP have named; about 40 bytes each. A further one
+    /// gets another alias each time that it is named.
+    pub ends: usize,
 }
 
 impl Default for Limits {
@@ -166,6 +109,7 @@ impl Default for Limits {
         Self {
             connections: 4_096,
             calls: 16_384,
+            ends: 16_384,
         }
     }
 }
@@ -188,6 +132,9 @@ pub enum Refusal {
     /// The sender has sent something else under the same numbers.
     #[error("retransmitted data that differs")]
     Inconsistent,
+    /// It names more ends than one packet may.
+    #[error("more ends in one packet than are looked at")]
+    TooMany,
 }
 
 impl From<Refused> for Refusal {
@@ -227,44 +174,29 @@ pub struct Wanted {
     /// Whether anybody may come, since nobody knows who will; else only the
     /// other end of the connection that has announced it.
     pub from_anybody: bool,
+    /// The first alias port that it was given before.
+    pub again: Option<u16>,
+    /// How long it is waited for.
+    pub wait_millis: u64,
 }
+
+/// Nobody outside is let in to a privileged port because a packet says so.
+pub const LEAST_PORT: u16 = 1_024;
+/// How long what a connection has announced is waited for.
+pub(crate) const EXPECTED_MILLIS: u64 = 60_000;
+/// The beginning of a line or message that is kept until the rest comes.
+const MAX_HEAD: usize = 16;
 
 /// Gives an alias to what is announced: the engine's part. `None`: no port
 /// is free.
 pub type Give<'a> = &'a mut dyn FnMut(Wanted) -> Option<(Ipv4Addr, u16)>;
-
-/// What is remembered of a connection.
-#[derive(Debug, Clone)]
-struct Connection {
-    kind: Kind,
-    out: Sequence,
-    incoming: Sequence,
-    /// Up to here the inside's data was looked at.
-    seen: Option<u32>,
-    /// The beginning of a line whose end has not come.
-    head: ArrayVec<u8, { ftp::MAX_HEAD }>,
-    /// That line is too long to be kept.
-    head_lost: bool,
-    /// What a proxy is told.
-    told: Text,
-    /// Whose SYN was seen, the inside's and the remote's: without both there
-    /// may be no connection, and nothing is opened for it.
-    opened: [bool; 2],
-    last_used_millis: u64,
-}
-
-/// A connection that was not used for so long, and in which nothing was
-/// changed, may make room.
-const IDLE_MILLIS: u64 = 60_000;
-/// One with changes would break without them: it may when it has expired by any
-/// measure (RFC 5382 REQ-5: 2 hours 4 minutes).
-const CHANGED_IDLE_MILLIS: u64 = 7_440_000;
 
 /// What helpers remember of all connections.
 #[derive(Debug, Default)]
 pub struct Helpers {
     connections: Bounded<ControlKey, Box<Connection>>,
     calls: Calls,
+    calling: Calling,
 }
 
 impl Helpers {
@@ -273,6 +205,7 @@ impl Helpers {
         Self {
             connections: Bounded::new(limits.connections),
             calls: Calls::new(limits.calls),
+            calling: Calling::new(limits.ends),
         }
     }
 
@@ -294,6 +227,11 @@ impl Helpers {
     /// The same, to translate by them.
     pub fn calls_mut(&mut self) -> &mut Calls {
         &mut self.calls
+    }
+
+    /// What calls by SIP have named: for the engine's datagrams.
+    pub fn calling_mut(&mut self) -> &mut Calling {
+        &mut self.calling
     }
 
     /// The sequence and acknowledgement numbers of a segment that went through
@@ -338,13 +276,13 @@ impl Helpers {
         self.connections.remove(key);
     }
 
-    /// A packet from inside, not translated yet, of a flow whose alias is
+    /// A packet from inside, not translated yet, of a flow whose alias end is
     /// `alias`, in a buffer that reaches to the end of its room. O(bytes of
     /// its payload).
     pub fn outgoing(
         &mut self,
         key: &ControlKey,
-        alias: Ipv4Addr,
+        alias: (Ipv4Addr, u16),
         bytes: &mut [u8],
         give: Give<'_>,
         now_millis: u64,
@@ -357,14 +295,17 @@ impl Helpers {
         };
         connection.last_used_millis = now_millis;
         if connection.kind == Kind::Pptp {
-            return self.calls.announce(key, alias, bytes, &segment, now_millis);
+            return self
+                .calls
+                .announce(key, alias.0, bytes, &segment, now_millis);
         }
         if segment.has(tcp::SYN) {
             connection.begin(&segment);
             return Ok(());
         }
         connection.advance(&segment);
-        let edits = connection.edits(key, &segment, segment.payload(bytes), give)?;
+        let of = Of { key, alias };
+        let edits = connection.edits(&of, &segment, segment.payload(bytes), give)?;
         let acknowledged = segment.has(tcp::ACK).then_some(segment.acknowledgement);
         if let Some(number) = acknowledged {
             let number = connection.incoming.backward(number);
@@ -411,239 +352,6 @@ impl Helpers {
         let sequence = connection.incoming.forward(segment.sequence);
         // Without edits nothing grows, so that nothing is refused.
         let _ = rewrite(bytes, &segment, &[], sequence, &connection.out);
-    }
-}
-
-impl Connection {
-    fn new(kind: Kind, told: Text, now_millis: u64) -> Self {
-        Self {
-            kind,
-            out: Sequence::default(),
-            incoming: Sequence::default(),
-            seen: None,
-            head: ArrayVec::new(),
-            head_lost: false,
-            told,
-            opened: [false; 2],
-            last_used_millis: now_millis,
-        }
-    }
-
-    /// Whether it may make room for another.
-    fn is_idle(&self, now_millis: u64) -> bool {
-        let idle = now_millis.saturating_sub(self.last_used_millis);
-        idle >= CHANGED_IDLE_MILLIS || idle >= IDLE_MILLIS && self.is_plain()
-    }
-
-    fn is_plain(&self) -> bool {
-        self.out.is_plain() && self.incoming.is_plain()
-    }
-
-    /// A SYN: all begins anew.
-    fn begin(&mut self, segment: &Segment) {
-        self.out = Sequence::default();
-        self.incoming = Sequence::default();
-        self.seen = Some(segment.sequence.wrapping_add(1));
-        let [_, remote] = self.opened;
-        self.opened = [true, remote && segment.has(tcp::ACK)];
-        self.head.clear();
-        self.head_lost = false;
-    }
-
-    fn advance(&mut self, segment: &Segment) {
-        self.out.advance(segment.sequence);
-        if segment.has(tcp::ACK) {
-            self.incoming.advance(segment.acknowledgement);
-        }
-    }
-
-    /// The number that a segment goes on with. One without data comes behind
-    /// what was put in before it.
-    fn out_number(&self, segment: &Segment) -> u32 {
-        if segment.len() == 0 {
-            self.out.forward(segment.sequence)
-        } else {
-            self.out.forward_start(segment.sequence)
-        }
-    }
-
-    /// What is to be replaced in a payload: what was replaced before, when
-    /// it comes again, and what new data names.
-    fn edits(
-        &mut self,
-        key: &ControlKey,
-        segment: &Segment,
-        payload: &[u8],
-        give: Give<'_>,
-    ) -> Result<ArrayVec<Edit, MAX_EDITS>, Refusal> {
-        if payload.is_empty() {
-            return Ok(ArrayVec::new());
-        }
-        let seen = *self.seen.get_or_insert(segment.sequence);
-        // How much of it was seen before; a gap is far more than it holds.
-        let known = seen.wrapping_sub(segment.sequence) as i32;
-        if known < 0 {
-            return Err(Refusal::OutOfOrder);
-        }
-        let known = (known as usize).min(payload.len());
-        if let Some(new) = payload.get(known..).filter(|new| !new.is_empty()) {
-            let at = segment.sequence.wrapping_add(known as u32);
-            match self.kind {
-                Kind::Ftp => {
-                    let speaker = match key.inside_port == ftp::PORT {
-                        true => ftp::Speaker::Server,
-                        false => ftp::Speaker::Client,
-                    };
-                    let read = |line: &[u8]| ftp::read(line, speaker).into_iter().collect();
-                    self.read_lines(key, new, at, &read, give)?;
-                }
-                Kind::Irc if key.remote_port == irc::PORT => {
-                    let read = |line: &[u8]| irc::read(line).into_iter().collect();
-                    self.read_lines(key, new, at, &read, give)?;
-                }
-                Kind::Rtsp => {
-                    let is_server = key.inside_port == rtsp::PORT;
-                    let read = |line: &[u8]| rtsp::read(line, is_server);
-                    self.read_lines(key, new, at, &read, give)?;
-                }
-                Kind::Proxied => self.tell(at)?,
-                Kind::Pptp | Kind::Irc | Kind::Tftp => {}
-            }
-            self.seen = Some(segment.next());
-        }
-        let mut edits = ArrayVec::new();
-        for change in self.out.within(segment.sequence, segment.next()) {
-            edits
-                .try_push(edit(change, segment, payload.len()))
-                .map_err(|_| Refusal::Unacknowledged)?;
-        }
-        Ok(edits)
-    }
-
-    /// Looks for endpoints in the lines of new data, each by `read`.
-    fn read_lines(
-        &mut self,
-        key: &ControlKey,
-        new: &[u8],
-        at: u32,
-        read: &dyn Fn(&[u8]) -> ftp::Nameds,
-        give: Give<'_>,
-    ) -> Result<(), Refusal> {
-        let (mut head, mut head_lost) = (self.head.clone(), self.head_lost);
-        let mut from = 0;
-        while let Some(rest) = new.get(from..).filter(|rest| !rest.is_empty()) {
-            let Some(len) = rest.iter().position(|byte| *byte == b'\n') else {
-                head_lost |= head.try_extend_from_slice(rest).is_err();
-                break;
-            };
-            let line = rest.get(..len).unwrap_or_default();
-            if !head_lost {
-                let place = |offset: usize| at.wrapping_add((from + offset) as u32);
-                self.change(key, &named(&head, line, read), &place, give)?;
-            }
-            head.clear();
-            head_lost = false;
-            from += len + 1;
-        }
-        (self.head, self.head_lost) = (head, head_lost);
-        Ok(())
-    }
-
-    /// Writes other endpoints where a line names some; `place` says the number
-    /// of a byte in the line.
-    fn change(
-        &mut self,
-        key: &ControlKey,
-        nameds: &ftp::Nameds,
-        place: &dyn Fn(usize) -> u32,
-        give: Give<'_>,
-    ) -> Result<(), Refusal> {
-        // What one line names twice is one thing.
-        let mut given = None;
-        for named in nameds {
-            let is_own = named.address.is_none_or(|address| address == key.inside);
-            let may_open = named.port >= ftp::LEAST_PORT && self.opened == [true; 2];
-            let (start, end) = (place(named.start), place(named.end));
-            if !is_own || !may_open || self.out.made(start).is_some() {
-                continue;
-            }
-            if !self.out.has_room() {
-                return Err(Refusal::Unacknowledged);
-            }
-            let (address, port) = match given {
-                Some((of, given)) if of == named.port => given,
-                _ => give(self.wanted(key, named.port)).ok_or(Refusal::NoPort)?,
-            };
-            given = Some((named.port, (address, port)));
-            let text = ftp::write(named.form, address, port);
-            self.out.change(start, end, text)?;
-        }
-        Ok(())
-    }
-
-    /// What a connection announces by naming a port.
-    fn wanted(&self, key: &ControlKey, port: u16) -> Wanted {
-        let is_media = self.kind == Kind::Rtsp;
-        Wanted {
-            inside: key.inside,
-            protocol: if is_media {
-                protocol::UDP
-            } else {
-                protocol::TCP
-            },
-            inside_port: port,
-            // RTCP's lies behind RTP's (RFC 3550 §11).
-            ports: if is_media { 2 } else { 1 },
-            from_anybody: self.kind == Kind::Irc,
-        }
-    }
-
-    /// Puts in front of the first data where it was meant to go.
-    fn tell(&mut self, at: u32) -> Result<(), Refusal> {
-        if !self.told.is_empty() {
-            self.out.change(at, at, std::mem::take(&mut self.told))?;
-        }
-        Ok(())
-    }
-}
-
-/// The endpoints of a line that may have begun in an earlier segment; their
-/// places are within `line`.
-fn named(head: &[u8], line: &[u8], read: &dyn Fn(&[u8]) -> ftp::Nameds) -> ftp::Nameds {
-    if head.is_empty() {
-        return read(line);
-    }
-    let mut whole = ArrayVec::<u8, { 8 * ftp::MAX_HEAD }>::new();
-    let is_whole =
-        whole.try_extend_from_slice(head).is_ok() && whole.try_extend_from_slice(line).is_ok();
-    if !is_whole {
-        return ftp::Nameds::new();
-    }
-    let within = |named: ftp::Named| {
-        // What was sent already cannot be changed any more.
-        Some(ftp::Named {
-            start: named.start.checked_sub(head.len())?,
-            end: named.end.checked_sub(head.len())?,
-            ..named
-        })
-    };
-    read(&whole).into_iter().filter_map(within).collect()
-}
-
-/// A change as an edit of a segment that has to do with it: one that begins
-/// in its midst has nothing of it, one that ends there has it whole.
-fn edit(change: &sequence::Change, segment: &Segment, len: usize) -> Edit {
-    let start = change.start.wrapping_sub(segment.sequence) as i32;
-    let end = change.end.wrapping_sub(segment.sequence) as usize;
-    let text = if start < 0 {
-        Text::new()
-    } else {
-        change.text.clone()
-    };
-    Edit {
-        start: start.max(0) as usize,
-        end: end.min(len),
-        text,
     }
 }
 

@@ -279,9 +279,12 @@ fn upper<const OUT: bool>(protocol: u8, payload: &[u8]) -> Option<(Upper, [u16; 
     };
     let one_sided = |port: u16| if OUT { [port, 0] } else { [0, port] };
     match protocol {
-        protocol::UDP if payload.len() >= 8 => Some((Upper::Udp, [word(0)?, word(2)?])),
+        // The ports are within what UDP-Lite's checksum covers, always.
+        protocol::UDP | protocol::UDP_LITE if payload.len() >= 8 => {
+            Some((Upper::Udp, [word(0)?, word(2)?]))
+        }
         protocol::TCP if payload.len() >= 20 => Some((Upper::Tcp, [word(0)?, word(2)?])),
-        protocol::UDP | protocol::TCP => None,
+        protocol::UDP | protocol::UDP_LITE | protocol::TCP => None,
         protocol::ICMP => {
             let message = Icmp::new(payload).ok()?;
             let query = packet::icmp::kind(message.icmp_type()) == IcmpKind::Query;

@@ -12,6 +12,7 @@
 //! would be.
 
 pub mod aliases;
+mod held;
 mod index;
 mod leased;
 mod pcp;
@@ -23,6 +24,7 @@ mod text;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
+use held::HeldPorts;
 use index::{Index, Question, Shape};
 
 use crate::pcp::options::Filter;
@@ -303,6 +305,8 @@ pub struct Rules {
     slots: Vec<Slot>,
     free: Vec<u32>,
     inbound: Index,
+    /// For which alias ports `inbound` may have an answer.
+    held: HeldPorts,
     outbound: Index,
     /// Dynamic ones in the order they were made so.
     dynamic: VecDeque<Handle>,
@@ -326,6 +330,7 @@ impl Rules {
             slots: Vec::new(),
             free: Vec::new(),
             inbound: Index::default(),
+            held: HeldPorts::default(),
             outbound: Index::default(),
             dynamic: VecDeque::new(),
             proxies: proxy::Proxies::default(),
@@ -351,6 +356,7 @@ impl Rules {
         self.slots.capacity() * size_of::<Slot>()
             + self.free.capacity() * size_of::<u32>()
             + self.inbound.memory_bytes()
+            + self.held.memory_bytes()
             + self.outbound.memory_bytes()
     }
 
@@ -395,6 +401,7 @@ impl Rules {
         let ports = redirect.ports;
         self.inbound
             .insert(redirect.inbound_shape(), ports, sequence, place);
+        self.held.add(redirect.alias_port, ports);
         self.outbound
             .insert(redirect.outbound_shape(), ports, sequence, place);
         Ok(handle)
@@ -460,6 +467,7 @@ impl Rules {
         }
         self.inbound
             .remove(rule.redirect.inbound_shape(), ports, rule.sequence);
+        self.held.remove(rule.redirect.alias_port, ports);
         if rule.servers.is_empty() {
             self.outbound
                 .remove(rule.redirect.outbound_shape(), ports, rule.sequence);
@@ -538,6 +546,13 @@ impl Rules {
             let rule = self.rule(*handle)?;
             Some((&rule.redirect, rule.until_millis?))
         })
+    }
+
+    /// Whether there may be a redirect for a packet that comes in to an alias
+    /// port. O(1), and mostly a bit.
+    #[inline(always)]
+    pub(crate) fn may_hold(&self, port: u16) -> bool {
+        self.held.has(port)
     }
 
     /// The redirect for a packet that comes in and has no flow; `current`:

@@ -555,7 +555,10 @@ fn layout(config: &Config) -> Result<Option<Layout>, BlocksError> {
 
 /// Whether flows of a protocol have ports, or identifiers.
 fn is_ported(of: u8) -> bool {
-    matches!(of, protocol::TCP | protocol::UDP | protocol::ICMP)
+    matches!(
+        of,
+        protocol::TCP | protocol::UDP | protocol::UDP_LITE | protocol::ICMP
+    )
 }
 
 fn word(payload: &[u8], at: usize) -> Option<u16> {

@@ -93,7 +93,7 @@ impl State {
     pub(crate) fn first(protocol: u8) -> Self {
         match protocol {
             packet::protocol::TCP => Self::TcpOpening,
-            packet::protocol::UDP => Self::UdpUnreplied,
+            packet::protocol::UDP | packet::protocol::UDP_LITE => Self::UdpUnreplied,
             packet::protocol::ICMP => Self::Icmp,
             packet::protocol::GRE => Self::Gre,
             _ => Self::Other,

@@ -44,6 +44,21 @@ fn rtsp() {
 }
 
 #[test]
+fn skinny() {
+    replay("nat_skinny", check::nat_skinny);
+}
+
+#[test]
+fn sip() {
+    replay("nat_sip", check::nat_sip);
+}
+
+#[test]
+fn nbt() {
+    replay("nat_nbt", check::nat_nbt);
+}
+
+#[test]
 fn pcp() {
     replay("nat_pcp", check::nat_pcp);
 }

@@ -7,15 +7,19 @@
 //! [`link_counters`], [`unannounced`] and [`neighbour_ages`] read it.
 
 mod address;
+mod announced_prefix;
 mod encap;
 mod fdb;
 mod ip_statistics;
 mod link;
 mod metrics;
+mod multicast_group;
+mod multicast_route;
 mod neighbour;
 mod neighbour_table;
 mod netconf;
 mod nexthop;
+mod nexthop_bucket;
 mod other_route;
 mod port_vlans;
 mod reply;
@@ -32,21 +36,25 @@ use crate::malformed::Malformed;
 use crate::message::{Message, kind};
 
 pub use address::address;
+pub use announced_prefix::{AnnouncedPrefix, announced_prefix};
 pub use fdb::fdb;
 pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
 pub(crate) use link::{LINKDOWN_SETTINGS, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
 pub use link::{ipv6_statistics, link, link_counters, link_event, link_index, link_stats};
+pub use multicast_group::bridge_groups;
+pub use multicast_route::{MulticastRoute, multicast_route};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use neighbour_table::{neighbour_table, neighbour_times};
 pub use netconf::{Netconf, NetconfSetting, netconf};
 pub use nexthop::nexthop;
+pub use nexthop_bucket::nexthop_bucket;
 pub use other_route::other_route;
 pub use port_vlans::{PortVlans, VlanRange, port_vlans};
 pub use reply::netns_id;
 pub use route::route;
 pub use rule::rule;
 pub use settings::{Settings, settings};
-pub use unannounced::unannounced;
+pub use unannounced::{bridge_port, bridge_port_timers, unannounced};
 
 /// What a message says.
 #[derive(Debug, Clone, PartialEq)]

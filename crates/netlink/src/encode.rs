@@ -8,6 +8,7 @@
 //! whole row where the kernel compares it, and only the key elsewhere.
 
 mod address;
+mod bridge;
 mod encap;
 mod link;
 mod link_parts;
@@ -23,6 +24,7 @@ use crate::decode::Item;
 use crate::malformed::TooLong;
 
 pub use address::address;
+pub use bridge::{AtPort, Vlans, bridge_port, bridge_vlans, multicast_group};
 pub use link::{LinkSettings, alternative_names, delete_link, delete_link_group, link, set_link};
 pub use link_parts::{LinkEnd, LinkKind, LinkNetns};
 pub use neighbour::{fdb, neighbour};

@@ -12,6 +12,7 @@ pub(crate) mod ifla {
     pub(crate) const LINK: u16 = 5;
     pub(crate) const QDISC: u16 = 6;
     pub(crate) const MASTER: u16 = 10;
+    pub(crate) const PROTINFO: u16 = 12;
     pub(crate) const TXQLEN: u16 = 13;
     pub(crate) const OPERSTATE: u16 = 16;
     pub(crate) const LINKMODE: u16 = 17;
@@ -169,6 +170,62 @@ pub(crate) mod nha {
     pub(crate) const RES_GROUP_BUCKETS: u16 = 1;
     pub(crate) const RES_GROUP_IDLE_TIMER: u16 = 2;
     pub(crate) const RES_GROUP_UNBALANCED_TIMER: u16 = 3;
+    pub(crate) const MASTER: u16 = 10;
+    pub(crate) const RES_BUCKET: u16 = 13;
+    /// Inside `RES_BUCKET`.
+    pub(crate) const RES_BUCKET_INDEX: u16 = 1;
+    pub(crate) const RES_BUCKET_IDLE_TIME: u16 = 2;
+    pub(crate) const RES_BUCKET_NH_ID: u16 = 3;
+}
+
+/// `MDBA_…` and `MDBE_…`, `linux/if_bridge.h`.
+pub(crate) mod mdba {
+    pub(crate) const MDB: u16 = 1;
+    pub(crate) const ROUTER: u16 = 2;
+    /// Inside `MDB`, and inside that.
+    pub(crate) const MDB_ENTRY: u16 = 1;
+    pub(crate) const MDB_ENTRY_INFO: u16 = 1;
+    /// Behind `struct br_mdb_entry`.
+    pub(crate) const EATTR_TIMER: u16 = 1;
+    pub(crate) const EATTR_SRC_LIST: u16 = 2;
+    pub(crate) const EATTR_GROUP_MODE: u16 = 3;
+    pub(crate) const EATTR_SOURCE: u16 = 4;
+    pub(crate) const EATTR_RTPROT: u16 = 5;
+    pub(crate) const SRCLIST_ENTRY: u16 = 1;
+    pub(crate) const SRCATTR_ADDRESS: u16 = 1;
+    pub(crate) const SRCATTR_TIMER: u16 = 2;
+    /// Inside `ROUTER`.
+    pub(crate) const ROUTER_PORT: u16 = 1;
+    pub(crate) const ROUTER_PATTR_TIMER: u16 = 1;
+    pub(crate) const ROUTER_PATTR_TYPE: u16 = 2;
+    /// Of a change.
+    pub(crate) const SET_ENTRY: u16 = 1;
+    pub(crate) const SET_ENTRY_ATTRS: u16 = 2;
+    pub(crate) const SET_SOURCE: u16 = 1;
+    /// Bytes of `struct br_mdb_entry`; its state; EtherTypes of groups.
+    pub(crate) const ENTRY_BYTES: usize = 28;
+    pub(crate) const PERMANENT: u8 = 1;
+    pub(crate) const ETH_P_IP: u16 = 0x0800;
+    pub(crate) const ETH_P_IPV6: u16 = 0x86dd;
+}
+
+/// `IFLA_BRIDGE_…`, inside `AF_SPEC` of `AF_BRIDGE`, `linux/if_bridge.h`.
+pub(crate) mod bridge {
+    pub(crate) const FLAGS: u16 = 0;
+    pub(crate) const MODE: u16 = 1;
+    pub(crate) const VLAN_INFO: u16 = 2;
+    pub(crate) const VLAN_TUNNEL_INFO: u16 = 3;
+    pub(crate) const VLAN_TUNNEL_ID: u16 = 1;
+    pub(crate) const VLAN_TUNNEL_VID: u16 = 2;
+    pub(crate) const VLAN_TUNNEL_FLAGS: u16 = 3;
+    /// `BRIDGE_FLAGS_…`
+    pub(crate) const FLAGS_MASTER: u16 = 1;
+    pub(crate) const FLAGS_SELF: u16 = 2;
+    /// `BRIDGE_VLAN_INFO_…`
+    pub(crate) const PVID: u16 = 1 << 1;
+    pub(crate) const UNTAGGED: u16 = 1 << 2;
+    pub(crate) const RANGE_BEGIN: u16 = 1 << 3;
+    pub(crate) const RANGE_END: u16 = 1 << 4;
 }
 
 /// `FRA_…`, `linux/fib_rules.h`.

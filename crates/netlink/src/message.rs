@@ -123,9 +123,13 @@ pub mod kind {
     pub const NEWNEIGHTBL: u16 = 64;
     pub const GETNEIGHTBL: u16 = 66;
     pub const NEWPREFIX: u16 = 52;
+    pub const SETLINK: u16 = 19;
     pub const NEWNETCONF: u16 = 80;
     pub const DELNETCONF: u16 = 81;
     pub const GETNETCONF: u16 = 82;
+    pub const NEWMDB: u16 = 84;
+    pub const DELMDB: u16 = 85;
+    pub const GETMDB: u16 = 86;
     pub const NEWNSID: u16 = 88;
     pub const DELNSID: u16 = 89;
     pub const GETNSID: u16 = 90;
@@ -134,6 +138,8 @@ pub mod kind {
     pub const NEWNEXTHOP: u16 = 104;
     pub const DELNEXTHOP: u16 = 105;
     pub const GETNEXTHOP: u16 = 106;
+    pub const NEWNEXTHOPBUCKET: u16 = 116;
+    pub const GETNEXTHOPBUCKET: u16 = 118;
 }
 
 /// `NLM_F_…`, `linux/netlink.h`. Their meaning depends on the message:

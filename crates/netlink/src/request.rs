@@ -8,7 +8,7 @@ use table::{AF_INET, AF_INET6};
 
 use crate::attribute::NESTED;
 use crate::build::Build;
-use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, netconfa, netnsa, rta};
+use crate::kernel::{AF_BRIDGE, AF_UNSPEC, ifla, nda, netconfa, netnsa, nha, rta};
 use crate::malformed::TooLong;
 use crate::message::{flag, kind};
 
@@ -106,6 +106,12 @@ pub enum Dump {
     },
     /// Bridges and their ports, with the VLANs of each in ranges.
     PortVlans,
+    /// Ports of bridges, without the rest of their links.
+    BridgePorts,
+    /// Multicast groups of bridges.
+    BridgeGroups,
+    /// Buckets of resilient groups of next hops.
+    NexthopBuckets(BucketFilter),
     /// What holds for all links of a family (`net.ipv4.conf.all`): one
     /// message, and an acknowledgement in the place of a dump's end.
     SettingsOfAll {
@@ -119,6 +125,21 @@ pub enum Dump {
         /// The address.
         address: Ipv4Addr,
     },
+}
+
+/// Which buckets are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BucketFilter {
+    /// Address family, of which the kernel makes what it likes.
+    pub family: u8,
+    /// Of this group.
+    pub group: Option<u32>,
+    /// Leading to this next hop.
+    pub nexthop: Option<u32>,
+    /// Whose next hop is over this link.
+    pub link: Option<u32>,
+    /// Or over one of this master.
+    pub master: Option<u32>,
 }
 
 impl Dump {
@@ -193,11 +214,33 @@ impl Dump {
             Dump::NeighbourTables { family } => get(out, kind::GETNEIGHTBL, &[family, 0, 0, 0]),
             Dump::Settings { family } => get(out, kind::GETNETCONF, &[family, 0, 0, 0]),
             Dump::PortVlans => {
-                let mut header = ifinfomsg(0);
-                let [family, ..] = &mut header;
-                *family = AF_BRIDGE;
-                let mut build = get(out, kind::GETLINK, &header);
+                let mut build = get(out, kind::GETLINK, &of_bridges());
                 build.put_u32(ifla::EXT_MASK, VLANS_IN_RANGES);
+                build
+            }
+            Dump::BridgePorts => get(out, kind::GETLINK, &of_bridges()),
+            Dump::BridgeGroups => get(out, kind::GETMDB, &[AF_BRIDGE, 0, 0, 0, 0, 0, 0, 0]),
+            Dump::NexthopBuckets(filter) => {
+                let mut build = get(
+                    out,
+                    kind::GETNEXTHOPBUCKET,
+                    &[filter.family, 0, 0, 0, 0, 0, 0, 0],
+                );
+                let numbers = [
+                    (nha::ID, filter.group),
+                    (nha::OIF, filter.link),
+                    (nha::MASTER, filter.master),
+                ];
+                for (kind, number) in numbers {
+                    if let Some(number) = number {
+                        build.put_u32(kind, number);
+                    }
+                }
+                if let Some(nexthop) = filter.nexthop {
+                    let bucket = build.open(nha::RES_BUCKET | NESTED);
+                    build.put_u32(nha::RES_BUCKET_NH_ID, nexthop);
+                    build.close(&bucket);
+                }
                 build
             }
             Dump::SettingsOfAll { family } => {
@@ -231,8 +274,27 @@ fn ifinfomsg(index: u32) -> [u8; 16] {
     [AF_UNSPEC, 0, 0, 0, i0, i1, i2, i3, 0, 0, 0, 0, 0, 0, 0, 0]
 }
 
+/// Of bridges and their ports.
+fn of_bridges() -> [u8; 16] {
+    let mut header = ifinfomsg(0);
+    let [family, ..] = &mut header;
+    *family = AF_BRIDGE;
+    header
+}
+
 fn ndmsg(family: u8, flags: u8) -> [u8; 12] {
     [family, 0, 0, 0, 0, 0, 0, 0, 0, 0, flags, 0]
+}
+
+/// Asks for one bucket of a resilient group.
+pub fn get_nexthop_bucket(group: u32, index: u16, sequence: u32, out: &mut Vec<u8>) {
+    let kind = kind::GETNEXTHOPBUCKET;
+    let mut build = Build::start(out, kind, flag::REQUEST, sequence, &[0; 8]);
+    build.put_u32(nha::ID, group);
+    let bucket = build.open(nha::RES_BUCKET | NESTED);
+    build.put_u16(nha::RES_BUCKET_INDEX, index);
+    build.close(&bucket);
+    build.end_small();
 }
 
 /// Asks for one link, without its counters; the answer is one `link`

@@ -37,6 +37,9 @@ pub mod protocol {
     pub const TCP: u8 = 6;
     /// User Datagram Protocol (RFC 768).
     pub const UDP: u8 = 17;
+    /// UDP-Lite (RFC 3828): UDP's header, with the bytes that the checksum
+    /// covers in the place of the length.
+    pub const UDP_LITE: u8 = 136;
     /// Generic Routing Encapsulation (RFC 2784).
     pub const GRE: u8 = 47;
     /// ICMP for IPv6 (RFC 4443).

@@ -6,6 +6,7 @@ mod devices;
 mod known;
 mod report;
 mod requests;
+mod rules;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,8 +16,8 @@ use std::process::ExitCode;
 pub use known::{OpenRoutes, ReadRoutes, ReadTables, Readers};
 
 use anyhow::{Context, bail};
-use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueHint};
-use dataplane::forward::Settings;
+use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint};
+use dataplane::forward::{Settings, SourceCheck};
 
 const AFTER_HELP: &str = "\
 Links, routes and neighbours are those of a namespace, followed as they change,
@@ -38,6 +39,9 @@ by its main table.
   fingerpost forward --fpm 127.0.0.1:2621 --tun ta=lan --tun tb=wan
 zebra connects within the namespace of the tables (that of --netns, else the own
 one), and is told which of its routes packets go by (RTM_F_OFFLOAD).
+Policy rules that look at more than the destination are not obeyed: where there
+are some, nothing is forwarded without --accept rules, and one that comes later
+is told by a warning.
 With --nat all workers share the alias addresses, and each inside host belongs
 to one worker. With same_ports a host keeps its port if that belongs to the same
 worker; else it gets another. target_address, and redirect_address of an
@@ -100,6 +104,14 @@ pub struct Forward {
     /// both ways: to N bytes, over IPv6 to 20 less
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(536..))]
     clamp_mss: Option<u16>,
+    /// Discard what comes from inside with a source that is not routed by
+    /// where it came from (strict), or not at all (loose)
+    #[arg(long, value_name = "HOW", value_enum)]
+    source_check: Option<SourceWord>,
+    /// Forward although the kernel would do something that is left out here:
+    /// policy rules that look at more than the destination
+    #[arg(long, value_name = "WHAT", value_enum)]
+    accept: Vec<Accepted>,
     /// Threads, each with a queue of every device; with --nat also with a
     /// part of the inside hosts and of each alias address's ports
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -107,6 +119,31 @@ pub struct Forward {
     /// The counters as one JSON object
     #[arg(short, long)]
     json: bool,
+}
+
+/// What of the kernel's may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Accepted {
+    /// Policy rules by source, incoming link, mark and the like
+    Rules,
+}
+
+/// What sources are held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SourceWord {
+    /// A route to it that leads out
+    Loose,
+    /// A best route to it that leads out by where it came from
+    Strict,
+}
+
+impl From<SourceWord> for SourceCheck {
+    fn from(word: SourceWord) -> Self {
+        match word {
+            SourceWord::Loose => Self::Loose,
+            SourceWord::Strict => Self::Strict,
+        }
+    }
 }
 
 /// A device and the link that it stands for.
@@ -128,10 +165,18 @@ fn device(text: &str) -> Result<Device, String> {
 }
 
 impl Forward {
+    /// Whether policy rules may be passed over.
+    fn accepts_rules(&self) -> bool {
+        self.accept.contains(&Accepted::Rules)
+    }
+
     /// How its workers forward.
     fn settings(&self) -> Settings {
         Settings {
             clamp_mss: self.clamp_mss,
+            source_check: self
+                .source_check
+                .map_or_else(SourceCheck::default, Into::into),
             ..Settings::default()
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use table::{KERNEL, OfOwner, Phase, Sampled, Samples, Source, Tables};
-use view::Object;
+use view::{Object, Question};
 
 /// How old a sample may be when it is shown.
 const FRESH: Duration = Duration::from_millis(1_500);
@@ -134,6 +134,35 @@ impl Namespace {
             // Beyond the bound the sample of before is shown, with its age.
             let _ = tokio::time::timeout(patience, samples.fresh(what, since())).await;
         }
+    }
+
+    /// Waits until timers that an answer shows are as new as that; whether
+    /// they are. Where the kernel keeps its lock of links they may not be.
+    pub fn refresh_timers(&self, question: &Question, age: Duration) -> bool {
+        self.want_timers(question, age)
+            .is_none_or(|(samples, since)| samples.wait(Sampled::BridgeTimers, since, PATIENCE))
+    }
+
+    /// The same for a thread that others are served on.
+    pub async fn refreshed_timers(&self, question: &Question) {
+        if let Some((samples, since)) = self.want_timers(question, Duration::ZERO) {
+            let fresh = samples.fresh(Sampled::BridgeTimers, since);
+            // Beyond the bound they are left out, for their age.
+            let _ = tokio::time::timeout(PATIENCE, fresh).await;
+        }
+    }
+
+    /// Has timers read, where an answer shows some and they are older than
+    /// that; since when they are new enough.
+    fn want_timers(&self, question: &Question, age: Duration) -> Option<(&Samples, Instant)> {
+        let samples = self.source.samples()?;
+        let now = Instant::now();
+        let since = now.checked_sub(age).unwrap_or(now);
+        if !view::shows_timers(question) || samples.is_fresh(Sampled::BridgeTimers, since) {
+            return None;
+        }
+        samples.want(Sampled::BridgeTimers, Instant::now());
+        Some((samples, since))
     }
 
     fn sampled(&self, object: Object) -> Option<(&Samples, Sampled)> {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::row::bridge_vlan::BridgeVlan;
+use crate::row::counters::Unannounced;
 use crate::row::ip_interface::IpInterface;
 use crate::row::machine::Machine;
 use crate::row::protocol_counters::ProtocolCounters;
@@ -28,4 +29,7 @@ pub struct Host {
     pub bridge_vlans: Arc<Sample<(u32, u16), BridgeVlan>>,
     /// The VLAN of untagged frames that come in, by port.
     pub port_vlans: Arc<Sample<u32, u16>>,
+    /// What moves of links without an announcement, by index: of a mirror the
+    /// timers of bridges and their ports, of a listing for one answer all.
+    pub unannounced: Arc<Sample<u32, Unannounced>>,
 }

@@ -46,6 +46,9 @@ pub enum Sampled {
     IpInterfaces,
     /// VLANs of bridges.
     BridgeVlans,
+    /// Timers of bridges and their ports, which are of use only while they
+    /// are new: one is taken for each wish, and none of its own accord.
+    BridgeTimers,
 }
 
 /// How many kinds there are.
@@ -53,7 +56,7 @@ const KINDS: usize = Sampled::ALL.len();
 
 impl Sampled {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Links,
         Self::Counters,
         Self::Addresses,
@@ -63,6 +66,7 @@ impl Sampled {
         Self::Machine,
         Self::IpInterfaces,
         Self::BridgeVlans,
+        Self::BridgeTimers,
     ];
 }
 

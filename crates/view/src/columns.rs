@@ -5,7 +5,7 @@ use crate::column::Column;
 use crate::context::View;
 use crate::fields::push_json_text;
 use crate::printer::Show;
-use crate::question::{Format, Object};
+use crate::question::{Format, Object, Question};
 use crate::selected_fields::{SelectedFields, Take};
 use crate::selection::BadQuestion;
 use crate::{address, fdb, link, link_kind, neighbour, nexthop, route, rule};
@@ -37,6 +37,16 @@ pub fn are_sampled<'n>(object: Object, names: impl IntoIterator<Item = &'n str>)
         all.iter()
             .any(|column| column.sampled && is_or_is_in(column.name, name))
     })
+}
+
+/// Whether an answer shows timers of bridges, which are of use only while
+/// they are new.
+pub fn shows_timers(question: &Question) -> bool {
+    let of_kinds = |name: &String| name == "linkinfo" || name.starts_with("linkinfo.");
+    let output = &question.output;
+    matches!(question.object, Object::Link | Object::Addr)
+        && !output.count
+        && (output.details || output.fields.iter().any(of_kinds))
 }
 
 /// Whether a column has a name, or is part of a whole of that name.

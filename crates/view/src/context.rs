@@ -22,6 +22,10 @@ pub struct Context<'a> {
     pub names: &'a Names,
 }
 
+/// Timers are no older than this when they are shown: they are left out
+/// rather than wrong.
+const TIMERS_MILLIS: u64 = 1_000;
+
 /// Which fields `ip` leaves out because the filter has named their value
 /// already. They are left out of text and JSON, never of chosen columns.
 #[derive(Debug, Clone, Copy, Default)]
@@ -115,9 +119,12 @@ impl<'a> View<'a> {
             .map_or(Name::Link(index), |link| Name::Known(&link.name))
     }
 
-    /// What else of a link is not announced, where it was listed.
+    /// What else of a link is not announced; `None`: it was not sampled, or
+    /// too long ago to be shown.
     pub(crate) fn unannounced(&self, link: u32) -> Option<&'a Unannounced> {
-        self.tables?.unannounced.get(&link)
+        let sample = &self.tables?.host.unannounced;
+        let age = sample.age_millis(self.now_millis)?;
+        (age <= TIMERS_MILLIS).then(|| sample.get(&link))?
     }
 
     /// Whether addresses are lines by themselves, without their link's.

@@ -10,7 +10,7 @@ mod gre;
 mod hsr;
 mod ip_tunnel;
 mod macvlan;
-mod put;
+pub(crate) mod put;
 mod tun;
 mod vlan;
 mod vxlan;

@@ -46,6 +46,22 @@ pub fn device(index: u32, output: &Output, context: &Context<'_>, out: &mut Vec<
     });
 }
 
+/// Appends the name of a link, in its colour, filled up with blanks.
+pub fn padded_device(
+    index: u32,
+    width: usize,
+    output: &Output,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) {
+    let view = View::new(context, output, Hidden::default());
+    coloured(&view, Colour::Link, out, |out| {
+        let from = out.len();
+        push_name(out, view.device(index));
+        out.resize(out.len().max(from + width), b' ');
+    });
+}
+
 /// Appends the text of a row, with its line's end. `of_one_link`: events of
 /// one link are asked for, which is not told again of routes and neighbours.
 /// O(row).

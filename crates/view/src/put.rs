@@ -66,13 +66,6 @@ pub(crate) fn push_flags(out: &mut Vec<u8>, bits: u32, names: &[(u32, &str)]) {
     out.push(b'>');
 }
 
-/// A number in hexadecimal with all its eight digits.
-pub(crate) fn push_hex_padded(out: &mut Vec<u8>, number: u32) {
-    for digit in (0..8).rev() {
-        out.push(HEX[(number >> (4 * digit) & 15) as usize]);
-    }
-}
-
 /// An octet in hexadecimal, upper case.
 pub(crate) fn push_octet_upper(out: &mut Vec<u8>, octet: u8) {
     for digit in [octet >> 4, octet & 15] {
@@ -113,8 +106,6 @@ mod tests {
     #[test]
     fn numbers_as_the_standard_library_writes_them() {
         for number in [0, 1, 9, 10, 15, 16, 0x8843, u32::MAX] {
-            let padded = text(|to| push_hex_padded(to, number));
-            assert_eq!(padded, format!("{number:08x}"));
             let right = text(|to| push_right(to, number.into(), 6));
             assert_eq!(right, format!("{number:>6}"));
         }

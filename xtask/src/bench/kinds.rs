@@ -1,6 +1,6 @@
 //! Case `kinds`: `ip -j -d addr` and `ip -j -d link` at 4,000 links of ten
-//! kinds, by iproute2 and by our program under its name. That both say the
-//! same is looked at before.
+//! kinds, by iproute2 and by our program under its name, from the kernel and
+//! from a daemon. That both say the same is looked at before.
 
 use std::path::Path;
 
@@ -10,8 +10,11 @@ use ::lab::situation::kinds;
 use anyhow::{Context, Result, bail};
 
 use super::Setting;
-use super::command::{Contender, in_turn};
+use super::command::{Contender, Daemon, ask_often, in_turn};
 use crate::host::say;
+
+/// Our program, where a daemon runs.
+const FROM_DAEMON: &str = "fingerpost ip (daemon)";
 
 const QUESTIONS: [&str; 3] = ["-j -d addr", "-j -d link", "-d link"];
 
@@ -25,20 +28,45 @@ pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
         let netns = Netns::new("bench")?;
         kinds::build(&netns, size / kinds::OF_A_SET)?;
         equal(setting, &netns)?;
-        let mut all = Vec::new();
+        beside(setting, &netns, "fingerpost ip", size, samples)?;
+        let daemon = Daemon::start(setting, &netns)?;
+        equal(setting, &netns)?;
+        beside(setting, &netns, FROM_DAEMON, size, samples)?;
         for question in QUESTIONS {
-            let ours = format!("ip {question}");
-            all.push(Contender::new("ip", question, Path::new("ip"), question));
-            all.push(Contender::new(
-                "fingerpost ip",
+            ask_often(
+                setting,
+                &netns,
+                &daemon,
+                size as u64,
                 question,
-                &setting.fingerpost,
-                &ours,
-            ));
+                &ours(question),
+                samples,
+            )?;
         }
-        in_turn(setting, &netns, size as u64, &mut all, samples)?;
+        drop(daemon);
     }
     Ok(())
+}
+
+/// iproute2 and our program in turn.
+fn beside(
+    setting: &Setting,
+    netns: &Netns,
+    who: &str,
+    size: usize,
+    samples: &mut Samples,
+) -> Result<()> {
+    let mut all = Vec::new();
+    for question in QUESTIONS {
+        all.push(Contender::new("ip", question, Path::new("ip"), question));
+        let program = &setting.fingerpost;
+        all.push(Contender::new(who, question, program, &ours(question)));
+    }
+    in_turn(setting, netns, size as u64, &mut all, samples)
+}
+
+fn ours(question: &str) -> String {
+    format!("ip {question}")
 }
 
 /// Whether both say the same, but for timers.

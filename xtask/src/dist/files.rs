@@ -81,8 +81,10 @@ impl From<'_> {
         copy(&self.built.join("libalias.a"), &archive, 0o644)?;
         strip(&archive, "--strip-debug")?;
         symlink(install::SONAME, libraries.join("libalias.so"))?;
-        let header = self.root.join("crates/libalias/include/alias.h");
-        copy(&header, &tree.join("usr/include/alias.h"), 0o644)?;
+        for header in install::HEADERS {
+            let from = self.root.join("crates/libalias/include").join(header);
+            copy(&from, &tree.join("usr/include").join(header), 0o644)?;
+        }
         let described = install::pkg_config(Path::new("/usr"), &format!("lib/{triplet}"));
         write(
             &libraries.join("pkgconfig/libalias.pc"),

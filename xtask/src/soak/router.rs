@@ -1,16 +1,16 @@
 //! `cargo xtask soak --router`: a router at XDP beside a twin that the kernel
 //! alone forwards, both changed at random under traffic. The tests of
 //! `fingerpost router` do it (`crates/fingerpost/tests/router/twin.rs`), here
-//! for as long as is wanted, and in the machine with its bonds and VLANs.
+//! for as long as is wanted, and in user-mode Linux with its bonds and VLANs.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use super::{Arguments, in_machine};
-use crate::host::{self, say};
+use super::Arguments;
 use crate::test::programs;
+use crate::{host, uml};
 
 /// How long, unless said.
 const USUAL_SECONDS: u64 = 1_800;
@@ -21,33 +21,38 @@ const OF_MACHINE: &str = "what_is_behind_a_bond";
 /// Does it; fails where something left otherwise.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
+    let tests = programs::test_of("fingerpost", "router")?;
+    let directory = host::workspace()?.join("crates/fingerpost");
     let seconds = arguments.seconds.unwrap_or(USUAL_SECONDS);
-    let is_inside = arguments.tests.is_some();
-    let tests = match &arguments.tests {
-        Some(tests) => tests.clone(),
-        None => programs::test_of("fingerpost", "router")?,
-    };
+    let variables = [
+        ("FINGERPOST_TWIN_SECONDS", seconds),
+        ("FINGERPOST_TWIN_SEED", arguments.from),
+    ];
     if arguments.vm {
-        let words = format!(
-            "--router --from {} --seconds {seconds} --tests {}",
-            arguments.from,
-            tests.display()
-        );
-        return in_machine(Path::new("/bin/true"), &[words]);
+        return in_machine(&tests, &directory, &variables);
     }
-    let mut command = Command::new(&tests);
-    command
-        .args(["--nocapture", "--test-threads=1", CAMPAIGN])
-        .env("FINGERPOST_TWIN_SECONDS", seconds.to_string())
-        .env("FINGERPOST_TWIN_SEED", arguments.from.to_string());
-    if is_inside {
-        // Its kernel does not tell VLAN tags.
-        command.arg(OF_MACHINE).env("FINGERPOST_TWIN_OLD", "1");
-    }
-    let status = command
+    let status = Command::new(&tests)
+        .current_dir(directory)
+        .args(["--nocapture", CAMPAIGN])
+        .envs(variables.map(|(name, value)| (name, value.to_string())))
         .status()
-        .with_context(|| tests.display().to_string())?;
-    let [passed, failed] = [status.success(), !status.success()].map(u8::from);
-    say(format_args!("soak: {passed} passed, {failed} failed"));
-    Ok(ExitCode::from(failed))
+        .context("starting the router's tests")?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+/// The same in the machine, whose kernel does not tell VLAN tags, with what a
+/// bond is for beside it.
+fn in_machine(tests: &Path, directory: &Path, variables: &[(&str, u64)]) -> Result<ExitCode> {
+    let mut line = format!("cd {} && FINGERPOST_TWIN_OLD=1", directory.display());
+    for (name, value) in variables {
+        line.push_str(&format!(" {name}={value}"));
+    }
+    line.push_str(&format!(
+        " {} --nocapture --test-threads=1 {CAMPAIGN} {OF_MACHINE}",
+        tests.display()
+    ));
+    let said = uml::run(&line)?;
+    let says = |what: &str| said.iter().any(|line| line.contains(what));
+    let passed = says("test result: ok. 2 passed") && !says("SKIPPED");
+    Ok(ExitCode::from(u8::from(!passed)))
 }

@@ -205,6 +205,9 @@ impl Adding<'_> {
         };
         let is_done = counts.failed == 0 && !counts.stopped;
         report.note("stopped", counts.stopped, None);
+        let before = self.have.len();
+        let text = format!("{before} links were there from before");
+        report.note("made_before", before, (before > 0).then_some(text));
         report.note("group", plan.group.unwrap_or(self.group), None);
         report.note("waited_seconds", counts.waited.as_secs_f64(), None);
         if let Some(journal) = &mut journal {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use linux::links::journal::{End, Journal, Rows, Start, Work};
+use linux::mirror::now_millis;
 use rustix::process::geteuid;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -99,6 +100,17 @@ fn find(
     Ok(journal)
 }
 
+/// `5s`, `12m 5s`, `3h 12m`, `2d 3h`.
+fn span(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
+        (0, ..) => format!("{hours}h {}m", minutes % 60),
+        _ => format!("{days}d {}h", hours % 24),
+    }
+}
+
 /// Lists all journals, the newest first.
 pub fn list(job: &Job<'_>) -> Result<bool> {
     let directory = directory(job).context("no place for journals: --journal DIR")?;
@@ -124,13 +136,33 @@ pub fn list(job: &Job<'_>) -> Result<bool> {
             writeln!(out, "{line}")?;
         } else {
             let (id, links) = (journal.id(), start.links);
+            let age = now_millis().saturating_sub(start.begun_millis) / 1000;
             writeln!(
                 out,
-                "{id} {work} {links} links {end} in {}",
-                start.namespace
+                "{id} {work} {links} links {end} in {}, begun {} ago",
+                start.namespace,
+                span(age)
             )?;
         }
     }
     out.flush()?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn a_span_has_two_units_at_most() {
+        for (seconds, said) in [
+            (0, "0s"),
+            (59, "59s"),
+            (725, "12m 5s"),
+            (11_525, "3h 12m"),
+            (183_600, "2d 3h"),
+        ] {
+            assert_eq!(span(seconds), said);
+        }
+    }
 }

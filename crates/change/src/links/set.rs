@@ -14,6 +14,7 @@ use table::Link;
 use table::row::link::flag::UP;
 
 use super::plan::{check_name, filled, lladdr};
+use super::renames::in_order;
 use super::report::{Report, complain};
 use super::{Job, Select, journal};
 use crate::rows::undo::{Undo, along_with, stands_on};
@@ -232,6 +233,7 @@ pub fn set(job: &Job<'_>, select: &Select, settings: &Settings) -> Result<bool> 
         rows,
         report,
     };
+    let changes = in_order(changes, |change| change.name.clone());
     setting.run(&changes, journal, missing)
 }
 
@@ -258,6 +260,7 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
         rows,
         report,
     };
+    let changes = in_order(changes, |change| name_now(&listing, change));
     setting.run(&changes, Some(journal), 0)
 }
 
@@ -290,6 +293,12 @@ fn meant<'a>(listing: &'a Listing, before: &Link, change: &Change) -> Option<&'a
             || settings.address.as_ref() == Some(&now.address);
         links::is_same(before, now) || now.kind == before.kind && has_new
     })
+}
+
+/// The name that a link has now.
+fn name_now(listing: &Listing, change: &Change) -> Box<str> {
+    let now = listing.get(change.index);
+    now.map_or_else(|| change.name.clone(), |now| now.name.clone())
 }
 
 fn say_gone(report: &Report, gone: usize) {
@@ -401,6 +410,7 @@ impl Setting<'_> {
                 changes.push(change);
             }
         }
+        let changes = in_order(changes, |change| name_now(&listing, change));
         let set = links::set(
             &self.job.namespace,
             &changes,

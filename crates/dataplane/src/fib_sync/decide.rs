@@ -62,8 +62,8 @@ pub struct Chain {
     /// The first two of them are one: the longest match of both decides
     /// ([`Tables::has_merged_tables`]).
     pub is_merged: bool,
-    /// Rules passed over.
-    pub ignored_rules: usize,
+    /// Priorities of the rules passed over.
+    pub ignored: Vec<u32>,
 }
 
 /// The chain of a family's rules; `vrf` is the table of the VRF whose ports
@@ -80,7 +80,7 @@ pub fn chain<'a>(rules: impl Iterator<Item = &'a Arc<Rule>>, vrf: Option<u32>) -
             continue;
         }
         if !is_plain(rule) {
-            chain.ignored_rules += 1;
+            chain.ignored.push(rule.priority);
             continue;
         }
         if !chain.tables.contains(&table) {

@@ -154,6 +154,8 @@ reasons! {
     NatUnsupported, Nat, "unsupported";
     /// No route.
     NoRoute, Fib, "no-route";
+    /// Its source is not routed by where it came from (RFC 3704).
+    SourceNotRouted, Fib, "source-not-routed";
     /// A blackhole route.
     Blackhole, Fib, "blackhole";
     /// An unreachable route.

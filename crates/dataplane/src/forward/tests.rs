@@ -3,6 +3,7 @@
 mod handed_off;
 mod mangled;
 mod network;
+mod sources;
 mod translated;
 
 use std::net::Ipv4Addr;

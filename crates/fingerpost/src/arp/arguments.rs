@@ -32,7 +32,7 @@ use crate::foreign::Called;
     after_help = "\
 `expires in N seconds` is, for a reachable entry, what is left of the kernel's
 reachable time since it was last confirmed; for a stale one, what is left of
-gc_stale_time since it was last used; never below 0. `pub` makes a proxy
+gc_stale_time since it was last used; `expired` where nothing is. `pub` makes a proxy
 entry: Linux answers for it with the link's own address, whatever LLADDR says.
 Lines of a file: HOST LLADDR [temp] [pub]; `#` begins a comment."
 )]
@@ -208,9 +208,11 @@ pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::E
         Tool::Linux if arguments.all && !arguments.table => Style::LinuxLines,
         Tool::Linux => Style::LinuxTable,
     };
+    let wrong = |message: String| Arguments::command().error(ErrorKind::InvalidValue, message);
+    let action = action(&arguments, style).map_err(wrong)?;
+    only_bsds_words(&action, called, tool).map_err(wrong)?;
     Ok(Wanted {
-        action: action(&arguments, style)
-            .map_err(|message| Arguments::command().error(ErrorKind::InvalidValue, message))?,
+        action,
         netns: arguments.netns,
         direct: arguments.direct,
         device: arguments.device,
@@ -218,6 +220,26 @@ pub fn parse(arguments: Vec<OsString>, called: Called) -> Result<Wanted, clap::E
         verbose: arguments.verbose,
         patience: Duration::from_secs_f64(arguments.resolve_wait_secs),
     })
+}
+
+/// Words that change something mean BSD's here. Who has said that they are to
+/// be net-tools', by its name or style, must not be read as another: there
+/// `-d -a` lists.
+fn only_bsds_words(action: &Action, called: Called, tool: Tool) -> Result<(), String> {
+    match (action, called, tool) {
+        (Action::Show(_), ..) | (_, Called::OfFingerpost, Tool::Bsd) => Ok(()),
+        (_, Called::ByItsName, _) => Err(
+            "--style and --json choose how entries are listed: by the name arp, changes are \
+             net-tools' and go without them"
+                .into(),
+        ),
+        (Action::Delete(Which::All), _, Tool::Linux) => Err(
+            "-d -a deletes all entries here and lists them in net-tools' arp: leave the style \
+             of net-tools out to delete"
+                .into(),
+        ),
+        (..) => Ok(()),
+    }
 }
 
 fn action(arguments: &Arguments, style: Style) -> Result<Action, String> {

@@ -115,25 +115,31 @@ fn done(said: &Said) -> Result<Result<(), Failed>> {
             Ok(entry) => Asked::Set(entry),
             Err(failed) => return Ok(Err(failed)),
         },
-        Some('f') => match lines::read(words.first().copied().unwrap_or(ETHERS), said) {
-            Ok(lines) => Asked::Lines(lines),
-            Err(failed) => return Ok(Err(failed)),
-        },
+        Some('f') => {
+            let file = words.first().copied().unwrap_or(ETHERS);
+            match lines::open(file) {
+                Ok(opened) => Asked::File(file, opened),
+                Err(failed) => return Ok(Err(failed)),
+            }
+        }
         _ => return listed(words.first().copied(), said),
     };
     let namespace = namespace(said)?;
     foreign::give_up_but_changes(said.netns.is_some())?;
     match asked {
+        Asked::File(file, opened) => match lines::read(file, opened, said) {
+            Ok(lines) => lines.apply(&namespace).map(Ok),
+            Err(failed) => Ok(Err(failed)),
+        },
         Asked::Delete(deletion) => apply::delete(&deletion, &namespace),
         Asked::Set(entry) => apply::set(&entry, &namespace),
-        Asked::Lines(lines) => lines.apply(&namespace).map(Ok),
     }
 }
 
-enum Asked {
+enum Asked<'w> {
     Delete(Deletion),
     Set(Entry),
-    Lines(lines::Lines),
+    File(&'w str, std::fs::File),
 }
 
 fn namespace(said: &Said) -> Result<Namespace, linux::Error> {

@@ -29,6 +29,11 @@ const WITH_VALUE: &[&str] = &[
     "-n", "-netns", "--netns", "--socket", "--fields", "--sort", "--colour", "--color",
 ];
 
+/// Options of every listing, without a value.
+const FOR_ALL: &[&str] = &[
+    "-j", "-d", "-s", "-o", "-4", "-6", "--direct", "--ndjson", "--csv",
+];
+
 /// What `ip` calls the objects. It takes any beginning of them; the first
 /// in this list wins.
 const OBJECTS: &[(&str, Object)] = &[
@@ -72,6 +77,9 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
         return moved;
     };
     let mut rest: Vec<&str> = arguments[at + 1..].iter().map(String::as_str).collect();
+    if let Some(show) = show_behind_options(&rest) {
+        rest.remove(show);
+    }
     let before = arguments[..at].iter().map(String::as_str);
     let mut out = vec![ask::name(object).to_owned()];
     match rest.first() {
@@ -117,6 +125,24 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
     let tokens: Vec<&str> = before.chain(rest).collect();
     rewrite_filters(&tokens, &words, conditions::unnamed(object), &mut out);
     out
+}
+
+/// Where `show` stands behind options that are for every listing: it is no
+/// name there either. A whole word alone, so that no name is taken for it.
+fn show_behind_options(rest: &[&str]) -> Option<usize> {
+    let is_known = |option: &str| {
+        let of_ip = |(theirs, ours): &(&str, &str)| *theirs == option || *ours == option;
+        OPTIONS.iter().any(of_ip) || FOR_ALL.contains(&option)
+    };
+    let mut at = 0;
+    loop {
+        match *rest.get(at)? {
+            word if at > 0 && SHOW.contains(&word) => return Some(at),
+            option if WITH_VALUE.contains(&option) || is_family(option) => at += 2,
+            option if is_known(option) => at += 1,
+            _ => return None,
+        }
+    }
 }
 
 /// `route diff FIRST SECOND` and `route why PREFIX`, whose names stand
@@ -277,6 +303,13 @@ mod tests {
         for (spoken, meant) in [
             ("neigh", "neigh"),
             ("n s dev eth0", "neigh --dev eth0"),
+            (
+                "link --netns blue --details show dev eth0",
+                "link --netns blue --details --dev eth0",
+            ),
+            ("route -4 --json list", "route -4 --json"),
+            ("link --dev show", "link --dev show"),
+            ("link --netns show dev ls", "link --netns show --dev ls"),
             ("neighbour ls nud stale", "neigh --state stale"),
             ("-j r l to root 10/8", "route -j --to 10/8"),
             ("r", "route"),

@@ -9,7 +9,7 @@ use words::{Object, Verb};
 use super::grammar::begins;
 use super::session::Session;
 use super::stop::Stop;
-use super::{Tool, fdb, flush, get, link, monitor, netns, rows, show, usage};
+use super::{Tool, bridge, buckets, fdb, flush, get, link, monitor, netns, rows, show, usage};
 
 /// What a word leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,9 @@ enum Room {
     Rows(Object),
     Netns,
     Monitor,
+    Ports,
+    Groups,
+    Vlans,
     Help,
     NotBuilt,
 }
@@ -59,10 +62,10 @@ const IP: &[(&str, Room)] = &[
 ];
 
 const BRIDGE: &[(&str, Room)] = &[
-    ("link", Room::NotBuilt),
+    ("link", Room::Ports),
     ("fdb", Room::Rows(Object::Fdb)),
-    ("mdb", Room::NotBuilt),
-    ("vlan", Room::NotBuilt),
+    ("mdb", Room::Groups),
+    ("vlan", Room::Vlans),
     ("vni", Room::NotBuilt),
     ("monitor", Room::Monitor),
     ("help", Room::Help),
@@ -78,10 +81,11 @@ enum Act {
     Help,
     Set,
     Property,
+    Buckets,
     NotBuilt,
 }
 
-use Act::{Change, Flush, Get, Help, NotBuilt, Property, Set, Show};
+use Act::{Buckets, Change, Flush, Get, Help, NotBuilt, Property, Set, Show};
 use Verb::{Add, Append, Delete, Prepend, Replace};
 
 const ADDRESS: &[(&str, Act)] = &[
@@ -156,7 +160,7 @@ const NEXTHOP: &[(&str, Act)] = &[
     ("get", Get),
     ("flush", Flush),
     ("help", Help),
-    ("bucket", NotBuilt),
+    ("bucket", Buckets),
 ];
 
 const LINK: &[(&str, Act)] = &[
@@ -217,7 +221,11 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
         Some(Room::Netns) => netns::line(session, rest, out),
         Some(Room::Help) => Err(Stop::wrong(usage::of_tool(session.tool))),
         Some(Room::Monitor) if session.tool == Tool::Ip => monitor::line(session, rest, out),
-        Some(Room::Monitor | Room::NotBuilt) => Err(Stop::NotBuilt(object.clone())),
+        Some(Room::Monitor) => bridge::monitor::line(session, rest, out),
+        Some(Room::Ports) => bridge::ports::line(session, rest, out),
+        Some(Room::Groups) => bridge::groups::line(session, rest, out),
+        Some(Room::Vlans) => bridge::vlans::line(session, rest, out),
+        Some(Room::NotBuilt) => Err(Stop::NotBuilt(object.clone())),
         None => Err(unknown_object(session.tool, object)),
     }
 }
@@ -257,6 +265,7 @@ fn of_rows(
         Some(Change(verb)) => rows::change(session, object, verb, rest),
         Some(Set) => link::set(session, rest),
         Some(Property) => link::property(session, rest),
+        Some(Buckets) => buckets::line(session, rest, out),
         Some(Get) if object == Object::Route => get::route(session, rest, out),
         Some(Get) if object == Object::Neigh => get::neighbour(session, rest, out),
         Some(Get) if object == Object::Nexthop => show::show(session, object, rest, out),

@@ -13,7 +13,9 @@ use table::{
 };
 use view::{Context, Format, Monitored, Output, monitored};
 
-use super::monitor::{AF_MPLS, Object, list_links};
+use super::forwarding;
+use super::hearing::list_links;
+use super::monitor::{AF_MPLS, Object};
 use super::session::{Session, complain};
 use super::show;
 use super::stamp::Stamp;
@@ -21,6 +23,9 @@ use super::stop::Stop;
 
 /// `AF_BRIDGE`, `linux/socket.h`.
 const AF_BRIDGE: u8 = 7;
+
+/// `RTNL_FAMILY_IPMR` and `RTNL_FAMILY_IP6MR`, `linux/rtnetlink.h`.
+const MULTICAST_FAMILIES: [u8; 2] = [128, 129];
 
 /// `IFLA_EVENT_…` by number, `linux/if_link.h`, in `ip`'s words.
 const HAPPENED: [&str; 7] = [
@@ -141,7 +146,29 @@ impl Teller {
                 told(Object::Netconf, message.kind == kind::DELNETCONF)
             }
             kind::NEWPREFIX => {
-                self.left_out(message.kind, "prefixes that a router announced");
+                let Ok(prefix) = decode::announced_prefix(payload) else {
+                    return Ok(None);
+                };
+                // As `ip`, which puts the label before it looks at the family.
+                if self.family.is_none_or(|wanted| wanted == AF_INET6) {
+                    self.with_context(session, links.tables(), |context, out| {
+                        forwarding::prefix_text(&prefix, context, out);
+                    });
+                }
+                told(Object::Prefix, false)
+            }
+            kind::NEWROUTE | kind::DELROUTE if MULTICAST_FAMILIES.contains(&family) => {
+                let Ok(route) = decode::multicast_route(payload) else {
+                    return Ok(None);
+                };
+                let output = self.output.clone();
+                self.with_context(session, links.tables(), |context, out| {
+                    forwarding::route_text(&route, &output, context, out);
+                });
+                told(Object::Mroute, message.kind == kind::DELROUTE)
+            }
+            kind::NEWSTATS => {
+                self.left_out(message.kind, "counters of hardware");
                 Ok(None)
             }
             _ => match decode::decode(message, now_millis()) {
@@ -200,7 +227,7 @@ impl Teller {
         let mut tables = links.tables().clone();
         if self.output.details {
             let moving = vec![(link.index, decode::unannounced(payload))];
-            tables.unannounced = Arc::new(Sample::new(now_millis(), moving));
+            tables.host.unannounced = Arc::new(Sample::new(now_millis(), moving));
         }
         let number = decode::link_event(payload).filter(|number| *number != 0);
         let happened = number.map(|number| {
@@ -214,6 +241,21 @@ impl Teller {
         };
         self.put(session, row, &tables);
         Ok(true)
+    }
+
+    fn with_context(
+        &mut self,
+        session: &Session,
+        tables: &Tables,
+        write: impl FnOnce(&Context<'_>, &mut Vec<u8>),
+    ) {
+        let context = Context {
+            links: &tables.links,
+            tables: Some(tables),
+            now_millis: now_millis(),
+            names: &session.names,
+        };
+        write(&context, &mut self.text);
     }
 
     fn put(&mut self, session: &Session, row: Monitored<'_>, tables: &Tables) {
@@ -258,7 +300,7 @@ impl Teller {
             Item::Nexthop(row) => (Object::Nexthop, Monitored::Nexthop(row)),
             Item::Rule(row) => (Object::Rule, Monitored::Rule(row)),
             Item::OtherRoute(_) => {
-                self.left_out(message.kind, "routes of MPLS and of multicast");
+                self.left_out(message.kind, "routes of MPLS");
                 return None;
             }
             _ => return None,

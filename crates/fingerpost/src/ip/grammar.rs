@@ -64,33 +64,19 @@ const ENCAPS: &[(&str, &[(&str, Value)])] = &[
     (
         "ip",
         &[
-            ("id", Value::Number("\"id\" value is invalid\n")),
             ("dst", Value::AddressOf(table::AF_INET)),
             ("src", Value::AddressOf(table::AF_INET)),
             ("tos", Value::Text),
             ("ttl", Value::Number("\"ttl\" value is invalid\n")),
-            ("key", Value::None),
-            ("csum", Value::None),
-            ("seq", Value::None),
-            ("geneve_opts", Value::NotBuilt),
-            ("vxlan_opts", Value::NotBuilt),
-            ("erspan_opts", Value::NotBuilt),
         ],
     ),
     (
         "ip6",
         &[
-            ("id", Value::Number("\"id\" value is invalid\n")),
             ("dst", Value::AddressOf(table::AF_INET6)),
             ("src", Value::AddressOf(table::AF_INET6)),
             ("tc", Value::Text),
             ("hoplimit", Value::Number("\"hoplimit\" value is invalid\n")),
-            ("key", Value::None),
-            ("csum", Value::None),
-            ("seq", Value::None),
-            ("geneve_opts", Value::NotBuilt),
-            ("vxlan_opts", Value::NotBuilt),
-            ("erspan_opts", Value::NotBuilt),
         ],
     ),
     (
@@ -129,6 +115,17 @@ const ENCAPS: &[(&str, &[(&str, Value)])] = &[
             ("flavors", Value::NotBuilt),
         ],
     ),
+];
+
+/// What both kinds of IP's tunnels have.
+const OF_BOTH_IP: &[(&str, Value)] = &[
+    ("id", Value::Number("\"id\" value is invalid\n")),
+    ("key", Value::None),
+    ("csum", Value::None),
+    ("seq", Value::None),
+    ("geneve_opts", Value::NotBuilt),
+    ("vxlan_opts", Value::NotBuilt),
+    ("erspan_opts", Value::NotBuilt),
 ];
 
 /// A word.
@@ -293,7 +290,12 @@ fn encap<'a>(
         let Some(word) = ahead.next() else {
             return Ok(());
         };
-        let Some((_, value)) = known.iter().find(|(name, _)| *name == word) else {
+        let of_both = match kind {
+            "ip" | "ip6" => OF_BOTH_IP,
+            _ => &[],
+        };
+        let mut known = known.iter().chain(of_both);
+        let Some((_, value)) = known.find(|(name, _)| *name == word) else {
             return Ok(());
         };
         *rest = ahead;

@@ -5,24 +5,17 @@
 //! what became of rows, and `ip` every message.
 
 use std::io::Write;
-use std::time::Duration;
 
-use linux::socket::{DATAGRAM_BYTES, Received, Socket};
-use netlink::message::messages;
-use table::{AF_INET, AF_INET6, Change, Writer};
+use linux::socket::Socket;
+use table::{AF_INET, AF_INET6, Writer};
 
 use super::events::Teller;
 use super::grammar::begins;
-use super::session::{Session, complain};
+use super::hearing::{self, list_links};
+use super::session::Session;
 use super::stamp::Stamp;
 use super::stop::Stop;
 use super::usage;
-
-/// What the socket holds while its reader does something else; as `ip` has
-/// it.
-const BUFFER_BYTES: usize = 1 << 20;
-/// How long a wait lasts at most before it begins again.
-const WAIT: Duration = Duration::from_secs(3600);
 
 /// What may be watched, in the order in which `ip` looks for the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +49,7 @@ const OBJECTS: [(&str, Object); 11] = [
 
 /// `RTNLGRP_…` (`linux/rtnetlink.h`) with the object that it is of, and its
 /// family if it has one.
-const GROUPS: [(u32, Object, Option<u8>); 17] = [
+const GROUPS: [(u32, Object, Option<u8>); 18] = [
     (1, Object::Link, None),
     (5, Object::Address, Some(AF_INET)),
     (9, Object::Address, Some(AF_INET6)),
@@ -74,6 +67,7 @@ const GROUPS: [(u32, Object, Option<u8>); 17] = [
     (19, Object::Rule, Some(AF_INET6)),
     (28, Object::Nsid, None),
     (32, Object::Nexthop, None),
+    (36, Object::Stats, None),
 ];
 
 /// `AF_MPLS`, `linux/socket.h`.
@@ -88,6 +82,8 @@ struct Asked {
     labels: bool,
     /// Only of this link.
     link: Option<u32>,
+    /// Of a file, and not as they come.
+    file: Option<String>,
 }
 
 fn read(session: &mut Session, words: &[String]) -> Result<Asked, Stop> {
@@ -100,11 +96,10 @@ fn read(session: &mut Session, words: &[String]) -> Result<Asked, Stop> {
         });
         match (word.as_str(), known) {
             // Before all objects, as in `ip`.
-            ("f" | "fi" | "fil" | "file", _) => return Err(Stop::NotBuilt(word.clone())),
-            (word, _) if begins(word, "label") => asked.labels = true,
-            (word, Some((_, Object::Mroute | Object::Prefix | Object::Stats))) => {
-                return Err(Stop::NotBuilt(format!("monitor {word}")));
+            (word, _) if begins(word, "file") => {
+                asked.file = Some(rest.next().ok_or_else(Stop::incomplete)?.clone());
             }
+            (word, _) if begins(word, "label") => asked.labels = true,
             (_, Some((_, object))) => asked.objects.push(*object),
             ("all", None) => asked.labels = true,
             ("dev", None) => {
@@ -121,7 +116,7 @@ fn read(session: &mut Session, words: &[String]) -> Result<Asked, Stop> {
             (word, None) if begins(word, "help") => {
                 return Err(Stop::wrong(usage::of_object(
                     "ip monitor",
-                    "[ all | OBJECTS ] [ label ] [ dev DEVICE ]",
+                    "[ all | OBJECTS ] [ FILE ] [ label ] [ dev DEVICE ]",
                 )));
             }
             (word, None) => {
@@ -134,75 +129,50 @@ fn read(session: &mut Session, words: &[String]) -> Result<Asked, Stop> {
     Ok(asked)
 }
 
-/// Shows events until somebody ends it.
+/// Shows events until somebody ends it, or a file of them.
 pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Result<(), Stop> {
     let asked = read(session, words)?;
     if session.options.brief {
         return Err(Stop::NotBuilt("-brief monitor".to_owned()));
     }
-    let (socket, mut writer) = subscribe(session, &asked)?;
-    if !session.is_batch {
-        // What is left is to read, to write, and to ask for links again.
-        crate::ask::give_up(session.options.netns.is_some())?;
-    }
+    let mut links = Writer::default();
     let mut teller = Teller::new(session, asked.labels, asked.link)?;
     let stamp = Stamp::new(&session.options);
-    let wants = |object| asked.objects.is_empty() || asked.objects.contains(&object);
-    let mut buffer = vec![0; DATAGRAM_BYTES];
-    loop {
-        match socket.try_receive(&mut buffer)? {
-            Received::Nothing => {
-                out.flush()?;
-                socket.wait(WAIT)?;
-            }
-            Received::Overrun => {
-                out.flush()?;
-                complain("netlink receive error No buffer space available (105): events were lost");
-                list_links(session, &mut writer)?;
-            }
-            Received::Bytes(len) => {
-                for message in messages(buffer.get(..len).unwrap_or_default()) {
-                    let Ok(message) = message else { break };
-                    teller.tell(session, &message, &mut writer, &wants, &stamp, out)?;
-                }
-            }
-        }
+    if let Some(file) = &asked.file {
+        list_links(session, &mut links)?;
+        // As `ip`, which shows all of a file.
+        return hearing::from_file(session, file, &mut |session, message| {
+            teller.tell(session, message, &mut links, &|_| true, &stamp, out)
+        });
     }
+    let family = session.options.family;
+    let socket = hearing::subscribe(session, |socket| join(socket, &asked, family))?;
+    list_links(session, &mut links)?;
+    let wants = |object| asked.objects.is_empty() || asked.objects.contains(&object);
+    hearing::hear(
+        session,
+        &socket,
+        out,
+        |session, message, out| match message {
+            Some(message) => teller.tell(session, message, &mut links, &wants, &stamp, out),
+            None => list_links(session, &mut links),
+        },
+    )
 }
 
-/// A socket that hears of what is asked for, and the links that are there.
-/// Links are always heard of: events name them.
-fn subscribe(session: &Session, asked: &Asked) -> Result<(Socket, Writer), Stop> {
-    let socket = Socket::open(&session.namespace)?;
-    socket.set_receive_buffer(BUFFER_BYTES)?;
-    let family = session.options.family;
-    let groups: Vec<u32> = GROUPS
-        .iter()
-        .filter(|(_, object, of)| {
-            let is_asked = asked.objects.is_empty() || asked.objects.contains(object);
-            let is_family = family.is_none() || of.is_none() || *of == family;
-            *object == Object::Link || is_asked && is_family
-        })
-        .map(|(group, ..)| *group)
-        .collect();
-    for group in groups {
-        match socket.join(&[group]) {
+/// Joins what is asked for. Links are always heard of: events name them.
+fn join(socket: &Socket, asked: &Asked, family: Option<u8>) -> Result<(), linux::Error> {
+    let groups = GROUPS.iter().filter(|(_, object, of)| {
+        let is_asked = asked.objects.is_empty() || asked.objects.contains(object);
+        let is_family = family.is_none() || of.is_none() || *of == family;
+        *object == Object::Link || is_asked && is_family
+    });
+    for (group, ..) in groups {
+        match socket.join(&[*group]) {
             // Of younger kernels.
-            Err(_) if matches!(group, 27..=29) => {}
+            Err(_) if matches!(group, 27..=29 | 36) => {}
             joined => joined?,
         }
-    }
-    let mut writer = Writer::default();
-    list_links(session, &mut writer)?;
-    Ok((socket, writer))
-}
-
-/// The links that are there now.
-pub fn list_links(session: &Session, writer: &mut Writer) -> Result<(), Stop> {
-    *writer = Writer::default();
-    for link in linux::once::links(&session.namespace)?.iter() {
-        let put = writer.apply(Change::PutLink((**link).clone()));
-        put.map_err(|full| Stop::Broken(full.into()))?;
     }
     Ok(())
 }

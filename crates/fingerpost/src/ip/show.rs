@@ -268,13 +268,12 @@ fn asked(
     }
 }
 
-/// What the kernel has to be asked for, though a daemon may be there: what no
-/// row has (a bridge's timers, how often a carrier came).
+/// What the kernel has to be asked for, though a daemon may be there: how
+/// often a carrier came, which no row has and nobody samples.
 fn is_for_the_kernel(ask: &Ask) -> bool {
     match ask {
         Ask::Question(question) => {
-            matches!(question.object, Object::Link | Object::Addr)
-                && (question.output.details || question.output.errors)
+            matches!(question.object, Object::Link | Object::Addr) && question.output.errors
         }
         _ => false,
     }

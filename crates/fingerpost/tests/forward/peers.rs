@@ -358,3 +358,24 @@ fn rules_and_their_tables_are_obeyed() {
     let ignored = &counted["tables"]["ignored_rules"];
     assert!(ignored.is_u64(), "{counted}");
 }
+
+/// By source the kernel would refuse what forwarding passes: it begins only
+/// where that is accepted.
+#[test]
+fn rules_by_source_are_accepted_by_name_or_nothing_begins() {
+    let Some(netns) = skip::unless(Netns::new("fwrules")) else {
+        return;
+    };
+    netns
+        .ip_batch("rule add from 192.168.1.20 pref 40 lookup 100\n")
+        .unwrap();
+    let mut command = netns.command(super::program());
+    command.args(["forward", "--tun", "fwa=lo", "--tun", "fwb=lo"]);
+    let refused = command.output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("`ip -4 rule` 40") && said.contains("--accept rules"),
+        "{said}"
+    );
+}

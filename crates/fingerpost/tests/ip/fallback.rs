@@ -92,7 +92,7 @@ fn without_one_of_its_own_each_name_refuses_and_says_the_setting() {
         ),
         (
             format!("fallback = \"{other}\""),
-            &["bridge", "vlan"],
+            &["bridge", "vni"],
             "`bridge_fallback`",
         ),
     ] {

@@ -241,3 +241,205 @@ fn another_namespace_is_heard_by_name() {
     let said = ours.ends();
     assert!(said.contains("inet v0 forwarding"), "{said}");
 }
+
+/// An attribute.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(value.len() + 4).unwrap();
+    let mut out = [len.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    out.extend_from_slice(value);
+    out.resize(out.len().next_multiple_of(4), 0);
+    out
+}
+
+fn message(kind: u16, header: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut payload = header.to_vec();
+    for (kind, value) in attributes {
+        payload.extend(attribute(*kind, value));
+    }
+    let len = u32::try_from(payload.len() + 16).unwrap();
+    let mut out = len.to_ne_bytes().to_vec();
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.resize(16, 0);
+    out.extend(payload);
+    out
+}
+
+const V4: [u8; 4] = [10, 0, 0, 1];
+const GROUP4: [u8; 4] = [239, 1, 1, 1];
+const V6: [u8; 16] = [0xfc, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const GROUP6: [u8; 16] = [0xff, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
+/// Routes of multicast packets, which need a daemon to be made.
+fn multicast_routes() -> Vec<u8> {
+    let counted = [5_u64, 500, 2].map(u64::to_ne_bytes).concat();
+    let lo = 1_u32.to_ne_bytes();
+    let hops = [8, 0, 0, 1, 1, 0, 0, 0, 8, 0, 0, 3, 1, 0, 0, 0];
+    let age = 123_u64.to_ne_bytes();
+    let table = |number: u32| number.to_ne_bytes();
+    let header = |family: u8, flags: u8| [family, 32, 32, 0, 253, 17, 0, 5, flags, 0, 0, 0];
+    let whole = [
+        (15, &table(253)[..]),
+        (2, &V4),
+        (1, &GROUP4),
+        (3, &lo),
+        (9, &hops),
+        (17, &counted),
+        (23, &age),
+    ];
+    let mut out = message(24, &header(128, 0), &whole);
+    out.extend(message(
+        25,
+        &header(128, 0),
+        &[(15, &table(254)), (2, &V4), (1, &GROUP4)],
+    ));
+    out.extend(message(24, &header(128, 32), &[(1, &GROUP4)]));
+    out.extend(message(
+        24,
+        &header(128, 8),
+        &[(1, &GROUP4), (3, &lo), (17, &counted)],
+    ));
+    out.extend(message(
+        24,
+        &header(129, 0),
+        &[(15, &table(1000)), (2, &V6), (1, &GROUP6)],
+    ));
+    out
+}
+
+/// What a router announced.
+fn announced() -> Vec<u8> {
+    let lifetimes = [600_u32, 1200].map(u32::to_ne_bytes).concat();
+    let mut out = Vec::new();
+    for flags in 0..4 {
+        let header = [10, 0, 0, 0, 1, 0, 0, 0, 3, 64, flags, 0];
+        out.extend(message(52, &header, &[(1, &V6), (2, &lifetimes)]));
+        out.extend(message(52, &header, &[(1, &V6)]));
+    }
+    // Of a link that is not there, without an address.
+    let header = [10, 0, 0, 0, 99, 0, 0, 0, 3, 64, 3, 0];
+    out.extend(message(52, &header, &[(2, &lifetimes)]));
+    out
+}
+
+/// Messages that no kernel at hand makes, from a file, which both read.
+#[test]
+fn a_file_of_messages_is_told_as_ip_tells_it() {
+    let Some(netns) = skip::unless(Netns::new("monitor")) else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("messages");
+    let name = path.to_str().unwrap();
+    let all = [multicast_routes(), announced()].concat();
+    let file = |bytes: &[u8]| std::fs::write(&path, bytes).unwrap();
+    let both = |words: &[&str]| {
+        let run = |mut command: Command| command.args(words).output().unwrap();
+        let mut ours = netns.command(program());
+        ours.arg("ip");
+        (run(netns.command("ip")), run(ours))
+    };
+    file(&all);
+    for options in ["-o", "-s", "-o -s", "-d", "-4", "-6", "-color=always", "-N"] {
+        let mut words: Vec<&str> = options.split(' ').collect();
+        words.extend(["monitor", "all", "file", name]);
+        let (theirs, ours) = both(&words);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(text(&theirs.stdout), text(&ours.stdout), "{words:?}");
+        assert_eq!(theirs.status.code(), Some(0));
+        assert_eq!(ours.status.code(), Some(0), "{}", text(&ours.stderr));
+        assert!(theirs.stdout.len() > 500);
+    }
+    let long = [300_000_u32.to_ne_bytes().to_vec(), all.clone()].concat();
+    let short = [3_u32.to_ne_bytes().to_vec(), all.clone()].concat();
+    for damaged in [&all[..30], &all[..7], &long, &short] {
+        file(damaged);
+        let (theirs, ours) = both(&["monitor", "file", name]);
+        assert_eq!(theirs.status.code(), ours.status.code());
+        assert_eq!(theirs.stdout, ours.stdout);
+    }
+    let (theirs, ours) = both(&["monitor", "file", "/nowhere/at/all"]);
+    assert_eq!((theirs.stderr, theirs.status), (ours.stderr, ours.status));
+}
+
+/// What happens to bridges while both listen.
+const OF_BRIDGES: [&str; 2] = [
+    "link set v0 master br0\nlink set br0 up\nlink set v0 up\nlink set v1 up\n",
+    "link set v0 mtu 1400\nlink set v1 down\nlink set v1 up\nlink set v0 nomaster\n\
+     link set v3 up\n",
+];
+const BY_BRIDGE: &str = "\
+fdb add 02:00:00:00:00:77 dev v0 master
+fdb del 02:00:00:00:00:77 dev v0 master
+link set dev v0 cost 7
+mdb add dev br0 port v0 grp 239.1.1.1 permanent
+mdb add dev br0 port v0 grp ff15::1 permanent
+mdb del dev br0 port v0 grp 239.1.1.1
+link set dev v0 mcast_router 2
+link set dev v0 mcast_router 1
+";
+
+/// `bridge monitor`, theirs and ours. The last event is the other link's.
+#[test]
+fn events_of_bridges_are_told_as_bridge_tells_them() {
+    for words in [
+        "monitor",
+        "monitor all",
+        "-d monitor",
+        "-o -d monitor link",
+        "monitor mdb fdb link",
+    ] {
+        let Some(netns) = skip::unless(Netns::new("monitor")) else {
+            return;
+        };
+        netns
+            .ip_batch(
+                "link add v0 address 02:00:00:00:00:10 type veth peer name v1 address \
+                 02:00:00:00:00:11\nlink add br0 address 02:00:00:00:00:20 type bridge\n\
+                 link add v2 type veth peer name v3 address 02:00:00:00:00:99\n",
+            )
+            .unwrap();
+        let of = |mut command: Command, before: &[&str]| {
+            command.args(before);
+            command.args(words.split(' '));
+            command.stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let mut theirs = of(netns.command("bridge"), &[]);
+        let mut ours = of(netns.command(program()), &["bridge"]);
+        listening(&netns, 2);
+        let batch = |program: &str, lines: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), lines).unwrap();
+            let name = file.path().to_str().unwrap();
+            netns.run(program, &["-batch", name]).unwrap();
+        };
+        batch("ip", OF_BRIDGES[0]);
+        batch("bridge", BY_BRIDGE);
+        batch("ip", OF_BRIDGES[1]);
+        // v3 is up.
+        let is_last = |line: &str| line.contains("v3@") && line.contains(",UP");
+        let read = |child: &mut Child| {
+            let mut from = child.stdout.take().unwrap();
+            let (mut all, mut bytes) = (String::new(), [0; 4096]);
+            while !(all.ends_with('\n') && all.lines().any(is_last)) {
+                let len = from.read(&mut bytes).unwrap();
+                assert!(len > 0, "{all}");
+                all.push_str(&String::from_utf8_lossy(&bytes[..len]));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+            all
+        };
+        let lines = |all: String| -> Vec<String> {
+            // IPv6's own groups and entries, at the kernel's leisure; details
+            // of a port stand on the line behind it.
+            let upto = all.lines().take_while(|line| !is_last(line));
+            let kept = upto.filter(|line| !passes(line) && !line.contains("v3"));
+            kept.map(str::to_owned).collect()
+        };
+        let (theirs, ours) = (lines(read(&mut theirs)), lines(read(&mut ours)));
+        let differs = theirs.iter().zip(&ours).find(|(a, b)| a != b);
+        assert_eq!(differs, None, "bridge {words}\n{}", ours.join("\n"));
+        assert_eq!(theirs.len(), ours.len(), "bridge {words}");
+        assert!(theirs.len() > 8, "bridge {words}: {theirs:?}");
+    }
+}

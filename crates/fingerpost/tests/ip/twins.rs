@@ -147,7 +147,7 @@ impl Side {
             printf 'addr show\nrule show\nneigh show nud all\nneigh show proxy\nnexthop show\n\
             route show table all\nnetns list\n' | ip -d -j -batch -; \
             printf 'route show table all\nrule show\n' | ip -6 -d -j -batch -; \
-            printf 'fdb show\nvlan show\nlink show\n' | bridge -d -j -batch -";
+            printf 'fdb show\nvlan show\nlink show\nmdb show\n' | bridge -d -j -batch -";
         let output = self.command("sh").args(["-c", ASK]).output().unwrap();
         normal(&String::from_utf8_lossy(&output.stdout))
     }
@@ -417,6 +417,8 @@ fn normal(text: &str) -> String {
         "valid_lft ",
         "preferred_lft ",
         "expires ",
+        "idle_time ",
+        "\"idle_time\":",
         "\"valid_life_time\":",
         "\"preferred_life_time\":",
         "\"expires\":",

@@ -294,3 +294,27 @@ fn without_room_for_a_journal_nothing_is_changed() {
     assert_same(&before, &everything(&place), "nothing was done");
     place.does("set testa{} -n 40 mtu 1400 --no-journal");
 }
+
+/// Each link takes the name that its neighbour has: in their own order all
+/// but the last would be refused.
+#[test]
+fn names_move_along_a_row() {
+    let Some(place) = Place::new("renames") else {
+        return;
+    };
+    place.does("add -n 20 --kind ifb --name s{}");
+    let names = || {
+        let links = place
+            .netns
+            .ip(&["-br", "link", "show", "type", "ifb"])
+            .unwrap();
+        let names = links.lines().filter_map(|line| line.split(' ').next());
+        let mut names: Vec<u32> = names.map(|name| name[1..].parse().unwrap()).collect();
+        names.sort_unstable();
+        names
+    };
+    place.does("set s{} -n 20 name s{*1+1}");
+    assert_eq!(names(), (2..=21).collect::<Vec<_>>());
+    place.does("set --undo");
+    assert_eq!(names(), (1..=20).collect::<Vec<_>>());
+}

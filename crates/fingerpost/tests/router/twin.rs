@@ -288,7 +288,9 @@ fn essential_of(mut frame: Vec<u8>) -> Option<Vec<u8>> {
             frame.truncate(54 + usize::from(len));
             let is_discovery = frame.get(20) == Some(&58) && (133..=137).contains(frame.get(54)?);
             let is_report = frame.get(38) == Some(&0xff);
-            if is_discovery || is_report {
+            // Told seconds later, when nobody has answered for an address.
+            let is_late = frame.get(20) == Some(&58) && frame.get(54..56) == Some(&[1, 3]);
+            if is_discovery || is_report || is_late {
                 return None;
             }
         }

@@ -4,7 +4,9 @@
  */
 #include "check.h"
 
+#include <alias_mod.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 
 static struct libalias *
 denying(void)
@@ -191,16 +193,206 @@ fragments(void)
 	LibAliasUninit(la);
 }
 
+/* What a datagram of SIP's, or of any other port, becomes. */
+static int
+says(struct libalias *la, uint16_t port, const char *data, char *after)
+{
+	size_t len = strlen(data);
+	struct ip *ip = raw_packet(prv1, ext, IPPROTO_UDP, 1024);
+	struct udphdr *udp = udp_of(ip);
+	int result;
+
+	memset(udp, 0, sizeof(*udp));
+	udp->uh_sport = udp->uh_dport = htons(port);
+	udp->uh_ulen = htons((uint16_t)(8 + len));
+	memcpy(udp + 1, data, len);
+	ip->ip_len = htons((uint16_t)(28 + len));
+	ip->ip_sum = 0;
+	ip->ip_sum = LibAliasInternetChecksum(la,
+	    (unsigned short *)(void *)ip, 20);
+	result = LibAliasOut(la, ip, 1024);
+	len = (size_t)ntohs(ip->ip_len) - 28;
+	memcpy(after, udp + 1, len);
+	after[len] = 0;
+	free(ip);
+	return (result);
+}
+
 static void
 modules(void)
 {
+	static const char options[] =
+	    "OPTIONS sip:a SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.222.173:5060\r\n\r\n";
 	char ftp[] = "/lib/libalias_ftp.so", none[] = "/lib/libalias_none.so";
+	char sip[] = "sip", after[1024];
+	struct libalias *la = denying(), *later;
 
 	EQUAL(LibAliasLoadModule(ftp), 0);
 	EQUAL(LibAliasLoadModule(none), ENOENT);
 	EQUAL(LibAliasLoadModule(NULL), ENOENT);
-	EQUAL(LibAliasRefreshModules(), 0);
+	EQUAL(LibAliasUnLoadModule(none), ENOENT);
+	EQUAL(says(la, 5060, options, after), PKT_ALIAS_OK);
+	CHECK(strcmp(after, options) == 0);
+	/* New links of all instances, made before or after. */
+	EQUAL(LibAliasLoadModule(sip), 0);
+	later = denying();
+	EQUAL(says(later, 5060, options, after), PKT_ALIAS_OK);
+	CHECK(strstr(after, "UDP 1.2.3.4") != NULL);
+	LibAliasUninit(la);
+	la = denying();
+	EQUAL(LibAliasUnLoadModule(sip), 0);
+	EQUAL(says(la, 5060, options, after), PKT_ALIAS_OK);
+	CHECK(strcmp(after, options) == 0);
 	EQUAL(LibAliasUnLoadAllModule(), 0);
+	EQUAL(LibAliasRefreshModules(), 0);
+	LibAliasUninit(later);
+	LibAliasUninit(la);
+}
+
+/* A phone that registers with a call manager at this port; its own address
+ * as the call manager has it then. */
+static struct in_addr
+registered(struct libalias *la, uint16_t port)
+{
+	struct ip *ip = raw_packet(prv1, ext, IPPROTO_TCP, 20 + 20 + 48);
+	struct tcphdr *tcp = (struct tcphdr *)(void *)((char *)ip + 20);
+	unsigned char *data = (unsigned char *)(tcp + 1);
+	struct in_addr seen;
+
+	memset(tcp, 0, 20 + 48);
+	tcp->th_sport = htons(3000);
+	tcp->th_dport = htons(port);
+	tcp->th_seq = htonl(1000);
+	tcp->th_off = 5;
+	tcp->th_flags = TH_ACK;
+	data[0] = 40;
+	data[8] = 1;
+	memcpy(data + 36, &prv1, 4);
+	EQUAL(LibAliasOut(la, ip, 20 + 20 + 48), PKT_ALIAS_OK);
+	memcpy(&seen, data + 36, 4);
+	free(ip);
+	return (seen);
+}
+
+static void
+skinny(void)
+{
+	struct libalias *la = denying();
+
+	CHECK(same(registered(la, 2000), prv1));
+	LibAliasSetSkinnyPort(la, 2000);
+	LibAliasSetSkinnyPort(la, 70000);
+	LibAliasUninit(la);
+	la = denying();
+	LibAliasSetSkinnyPort(la, 2443);
+	CHECK(same(registered(la, 2443), masq));
+	CHECK(same(registered(la, 2000), prv1));
+	LibAliasUninit(la);
+}
+
+/* ---- handlers of one's own ---- */
+
+static int seen_in, seen_out, answer;
+
+static int
+knows(struct libalias *la, struct alias_data *data)
+{
+	(void)la;
+	return (data->lnk != NULL && data->dport != NULL &&
+	    (ntohs(*data->dport) == 4444 || ntohs(*data->sport) == 4444) ?
+	    0 : -1);
+}
+
+static int
+outward(struct libalias *la, struct ip *ip, struct alias_data *data)
+{
+	CHECK(same(ip->ip_src, prv1) && same(*data->aaddr, masq));
+	CHECK(data->oaddr == NULL && data->maxpktsize == 0);
+	EQUAL(ntohs(*data->sport), 1000);
+	CHECK(*data->aport != 0);
+	/* Calls on the instance do not wait for it. */
+	LibAliasSetTarget(la, any);
+	((uint8_t *)udp_of(ip))[8] ^= 0xff;
+	udp_of(ip)->uh_sum = 0;
+	seen_out++;
+	return (0);
+}
+
+static int
+inward(struct libalias *la, struct ip *ip, struct alias_data *data)
+{
+	(void)la;
+	CHECK(same(ip->ip_dst, masq) && same(*data->aaddr, masq));
+	CHECK(same(*data->oaddr, prv1));
+	EQUAL(ntohs(*data->dport), 1000);
+	seen_in++;
+	return (answer);
+}
+
+static struct proto_handler mine[] = {
+	{ .pri = 7, .dir = OUT, .proto = UDP, .fingerprint = knows,
+	    .protohandler = outward },
+	{ .pri = 7, .dir = IN, .proto = UDP, .fingerprint = knows,
+	    .protohandler = inward },
+	{ .pri = (u_int)EOH },
+};
+
+static void
+attach(void)
+{
+	struct proto_handler twice[] = { mine[0], mine[2] };
+	struct proto_handler broken[] = { { .pri = 9, .proto = UDP },
+	    mine[2] };
+
+	EQUAL(LibAliasAttachHandlers(NULL), EINVAL);
+	EQUAL(LibAliasAttachHandlers(&mine[2]), -1);
+	EQUAL(LibAliasDetachHandlers(&mine[2]), -1);
+	EQUAL(LibAliasAttachHandlers(broken), EINVAL);
+	EQUAL(LibAliasDetachHandlers(mine), ENOENT);
+	EQUAL(LibAliasAttachHandlers(mine), 0);
+	EQUAL(LibAliasAttachHandlers(mine), EEXIST);
+	EQUAL(LibAliasAttachHandlers(twice), EEXIST);
+	EQUAL(LibAliasDetachHandlers(twice), ENOENT);
+}
+
+static void
+handlers(void)
+{
+	struct libalias *la = denying();
+	struct ip *ip = udp_packet(prv1, 1000, ext, 4444);
+	struct libalias_packet batch[] = { { ip, UDP_LEN, 0 } };
+	uint8_t first = ((uint8_t *)udp_of(ip))[8];
+	uint16_t port;
+
+	attach();
+	seen_in = seen_out = answer = 0;
+	EQUAL(LibAliasOut(la, ip, UDP_LEN), PKT_ALIAS_OK);
+	EQUAL(seen_out, 1);
+	CHECK(same(ip->ip_src, masq));
+	EQUAL(((uint8_t *)udp_of(ip))[8], first ^ 0xff);
+	port = ntohs(udp_of(ip)->uh_sport);
+	IN_UDP(la, ext, 4444, masq, port, prv1, 1000);
+	EQUAL(seen_in, 1);
+	answer = -1;
+	IN_UDP_FAILS(la, ext, 4444, masq, port);
+	/* Refused packets, other ports and a denied one are not seen. */
+	IN_UDP_FAILS(la, pub, 4444, masq, port);
+	OUT_UDP(la, prv2, 1000, ext, 4445, masq);
+	EQUAL(seen_in, 2);
+	EQUAL(seen_out, 1);
+	ip->ip_src = prv1;
+	udp_of(ip)->uh_sport = htons(1000);
+	ip->ip_sum = 0;
+	ip->ip_sum = LibAliasInternetChecksum(la,
+	    (unsigned short *)(void *)ip, 20);
+	EQUAL(LibAliasOutBatch(la, batch, 1), 1);
+	EQUAL(seen_out, 2);
+	EQUAL(LibAliasDetachHandlers(mine), 0);
+	answer = 0;
+	IN_UDP(la, ext, 4444, masq, port, prv1, 1000);
+	EQUAL(seen_in, 2);
+	free(ip);
+	LibAliasUninit(la);
 }
 
 /* The clock is the caller's: a flow ends in its time, at no packets at all,
@@ -343,6 +535,8 @@ const struct test new_tests[] = {
 	{ "rest: proxy rules", proxies },
 	{ "rest: fragments", fragments },
 	{ "rest: modules", modules },
+	{ "rest: a port for Skinny", skinny },
+	{ "rest: handlers of one's own", handlers },
 	{ "new: a time of one's own", own_time },
 	{ "new: timeouts", timeouts },
 	{ "new: maintenance", maintained },

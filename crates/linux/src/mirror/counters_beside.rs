@@ -99,25 +99,12 @@ fn read(
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
         let lines = String::from_utf8_lossy(&text[..whole]);
-        for line in lines.lines() {
-            let Some((name, line)) = understand(line) else {
+        for (name, line) in lines.lines().filter_map(understand) {
+            let Some((index, counters, of_sums)) = told(name, &line, index_of, tables, before)
+            else {
                 continue;
             };
-            let Some(link) = tables.links.by_name(name) else {
-                continue;
-            };
-            let index = link.index;
-            let told = tables.counted_of(index);
-            let known = before.and_then(|before| before.links.get(&index));
-            let known = known.filter(|known| known.at > told.and_then(|told| told.at));
-            let counters = match known.or(told) {
-                Some(known) => merged(&known.counters, &line),
-                None if index_of(name) == Some(index) => Some(line.counters),
-                None => None,
-            };
-            let Some(counters) = counters else { continue };
-            let were_sums = before.is_some_and(|before| before.sums_alone.contains(&index));
-            if told.is_none() && (were_sums || known.is_none() && line.has_errors) {
+            if of_sums {
                 sums_alone.insert(index);
             }
             let at = Some(at);
@@ -130,6 +117,33 @@ fn read(
         links: Sample::new(super::now_millis(), links),
         sums_alone,
     })
+}
+
+/// Which link a line is of, what it has counted, and whether its single errors
+/// are not known.
+fn told(
+    name: &str,
+    line: &Line,
+    index_of: &impl Fn(&str) -> Option<u32>,
+    tables: &Tables,
+    before: Option<&CountedBeside>,
+) -> Option<(u32, LinkCounters, bool)> {
+    let index = tables.links.by_name(name)?.index;
+    let by_netlink = tables.counted_of(index);
+    let were_sums = before.is_some_and(|before| before.sums_alone.contains(&index));
+    let beside = before.and_then(|before| before.links.get(&index));
+    let beside = beside.filter(|beside| match by_netlink {
+        Some(told) => beside.at > told.at && !were_sums,
+        None => true,
+    });
+    match beside.or(by_netlink) {
+        Some(known) => {
+            let counters = merged(&known.counters, line)?;
+            Some((index, counters, were_sums && by_netlink.is_none()))
+        }
+        None if index_of(name) == Some(index) => Some((index, line.counters, line.has_errors)),
+        None => None,
+    }
 }
 
 /// What a line of the file says.
@@ -321,10 +335,17 @@ mod tests {
         assert_eq!(Vec::from_iter(&counted.sums_alone), [&2]);
         let mut writer = Writer::default();
         writer.commit([link(2, "new")]).unwrap();
-        writer.count_alone([(2, LinkCounters::default().into())]);
+        // Of an unknown time, as a listing of links tells.
+        let told = LinkCounters {
+            rx_dropped: 5,
+            ..LinkCounters::default()
+        };
+        writer.count_alone([(2, told.into())]);
         let tables = writer.tables().clone();
         let told = read(&mut Cursor::new(TEXT), &|_| None, &tables, Some(&counted));
-        assert!(told.unwrap().sums_alone.is_empty());
+        let told = told.unwrap();
+        assert!(told.sums_alone.is_empty());
+        assert_eq!(told.links.get(&2).unwrap().counters.rx_dropped, 5);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //! where readers find it. Taken by `sampler`, put there by the worker.
 
 use netlink::decode::PortVlans;
+use table::row::counters::Unannounced;
 use table::{Host, IpInterface, Links, Machine, Sample, Sampled, Sockets};
 
 use super::sampling::Meanwhile;
-use super::{bridge_vlans, ip_interfaces, now_millis, sockets};
+use super::{bridge_timers, bridge_vlans, ip_interfaces, now_millis, sockets};
 use crate::error::Error;
 use crate::host::Observer;
 use crate::namespace::Namespace;
@@ -16,6 +17,7 @@ pub(super) enum Taken {
     Machine(Box<Machine>),
     IpInterfaces(Vec<(u32, IpInterface)>),
     BridgeVlans(Vec<PortVlans>),
+    BridgeTimers(Vec<(u32, Unannounced)>),
 }
 
 /// Whether a sample is one of these, and not of a table's rows.
@@ -26,7 +28,11 @@ pub(super) fn is_of_host(what: Sampled) -> bool {
         | Sampled::Addresses
         | Sampled::Neighbours
         | Sampled::Fdb => false,
-        Sampled::Sockets | Sampled::Machine | Sampled::IpInterfaces | Sampled::BridgeVlans => true,
+        Sampled::Sockets
+        | Sampled::Machine
+        | Sampled::IpInterfaces
+        | Sampled::BridgeVlans
+        | Sampled::BridgeTimers => true,
     }
 }
 
@@ -43,6 +49,7 @@ pub(super) fn take(
         Sampled::Machine => Taken::Machine(Box::new(observer.observe(now_millis()))),
         Sampled::IpInterfaces => Taken::IpInterfaces(ip_interfaces::read(namespace, meanwhile)?),
         Sampled::BridgeVlans => Taken::BridgeVlans(bridge_vlans::read(namespace, meanwhile)?),
+        Sampled::BridgeTimers => Taken::BridgeTimers(bridge_timers::read(namespace, meanwhile)?),
         Sampled::Links
         | Sampled::Counters
         | Sampled::Addresses
@@ -66,6 +73,7 @@ impl Taken {
             Self::Machine(machine) => host.machine = Some((*machine).into()),
             Self::IpInterfaces(links) => host.ip_interfaces = Sample::new(now, links).into(),
             Self::BridgeVlans(told) => bridge_vlans::put(&told, links, now, host),
+            Self::BridgeTimers(links) => host.unannounced = Sample::new(now, links).into(),
         }
     }
 }

@@ -192,7 +192,8 @@ impl Machine {
             | Sampled::Sockets
             | Sampled::Machine
             | Sampled::IpInterfaces
-            | Sampled::BridgeVlans => false,
+            | Sampled::BridgeVlans
+            | Sampled::BridgeTimers => false,
         }
     }
 

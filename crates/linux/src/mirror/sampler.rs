@@ -78,9 +78,14 @@ impl Sampler {
 
     /// Has a sample taken, unless that is under way already.
     pub(super) fn ask(&mut self, job: Job, namespace: Namespace) {
-        if !self.under_way.contains(&job) && self.jobs.send((job, namespace)).is_ok() {
+        if !self.is_at(job) && self.jobs.send((job, namespace)).is_ok() {
             self.under_way.push(job);
         }
+    }
+
+    /// Whether a sample is under way.
+    pub(super) fn is_at(&self, job: Job) -> bool {
+        self.under_way.contains(&job)
     }
 
     /// The next sample that is there.

@@ -473,6 +473,10 @@ impl Worker {
         }
         for what in Sampled::ALL {
             let last = &mut self.sampled[what as usize];
+            if what == Sampled::BridgeTimers {
+                self.sample_bridge_timers(now);
+                continue;
+            }
             let is_of_host = host_samples::is_of_host(what);
             let mut pause = SAMPLE_INTERVAL;
             if is_of_host {
@@ -494,6 +498,18 @@ impl Worker {
         }
         self.sample_some_counters(now);
         self.let_go_of_sockets(now);
+    }
+
+    /// Has timers read that were wanted since they last were.
+    fn sample_bridge_timers(&mut self, now: Instant) {
+        let wanted = self.shared.samples.wanted(Sampled::BridgeTimers);
+        let last = &mut self.sampled[Sampled::BridgeTimers as usize];
+        let job = Job::Host(Sampled::BridgeTimers);
+        let is_free = self.sampler.as_ref().is_none_or(|one| !one.is_at(job));
+        if wanted > *last && is_free {
+            *last = Some(now);
+            self.have_sampled(job);
+        }
     }
 
     /// Takes the counters of all links.
@@ -642,9 +658,11 @@ impl Worker {
             Sampled::Addresses => Which::Addresses,
             Sampled::Neighbours => Which::Neighbours,
             Sampled::Fdb => Which::Fdb,
-            Sampled::Sockets | Sampled::Machine | Sampled::IpInterfaces | Sampled::BridgeVlans => {
-                return true;
-            }
+            Sampled::Sockets
+            | Sampled::Machine
+            | Sampled::IpInterfaces
+            | Sampled::BridgeVlans
+            | Sampled::BridgeTimers => return true,
         };
         let begun = Instant::now();
         match self.list(Purpose::Sample, which) {

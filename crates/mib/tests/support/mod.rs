@@ -15,10 +15,10 @@ use table::row::link::bridge::{Bridge, BridgePort};
 use table::row::link::hardware;
 use table::row::route::{kind, table_id};
 use table::{
-    Address, BridgeVlan, Change, Endpoint, FdbEntry, FileSystem, Host, IpInterface, KindData, Link,
-    LinkLayerAddress, Machine, Neighbour, NeighbourTimes, NextHop, NextHops, Placement, PortData,
-    Processor, ProtocolCounters, RawAttributes, Reach, Route, RouteBody, Sample, Socket, Sockets,
-    Tables, Writer,
+    Address, BridgeVlan, Change, CountedBeside, Endpoint, FdbEntry, FileSystem, Host, IpInterface,
+    KindData, Link, LinkLayerAddress, Machine, Neighbour, NeighbourTimes, NextHop, NextHops,
+    Placement, PortData, Processor, ProtocolCounters, RawAttributes, Reach, Route, RouteBody,
+    Sample, Socket, Sockets, Tables, Writer,
 };
 
 /// A name and its value in words.
@@ -56,6 +56,7 @@ pub struct Rest {
     pub counters: Counters,
     pub health: Health,
     pub reads: Reads,
+    pub beside: Option<CountedBeside>,
 }
 
 impl Rest {
@@ -76,7 +77,7 @@ impl Rest {
             ahead_millis: 0,
             now: Instant::now(),
             sampled: SampleTimes::default(),
-            beside: None,
+            beside: self.beside.as_ref(),
             reads: &self.reads,
             now_millis: 61_000,
         };
@@ -336,6 +337,7 @@ fn any_host() -> impl Strategy<Value = Host> {
             duplex: Sample::new(1, vec![(1, 1)]).into(),
             bridge_vlans: Sample::new(1, vlans.collect()).into(),
             port_vlans: Sample::new(1, vec![(1, 1), (2, 1)]).into(),
+            unannounced: Arc::default(),
         }
     });
     prop_oneof![1 => Just(Host::default()), 5 => host]

@@ -131,6 +131,7 @@ impl Nat {
         self.look::<OUT>(&mut staged, packets.len());
         let mut pending_segments = Noted::NONE;
         let mut made = 0;
+        let flows_made = self.statistics.flows_made;
         for (place, staged_here) in staged.iter().enumerate().take(packets.len()) {
             let Some(packet) = packets.get_mut(place) else {
                 return;
@@ -148,8 +149,13 @@ impl Nat {
             } else if OUT && what == What::Miss && self.quick_miss(packet.bytes, key, hash, port) {
                 packet.verdict = Verdict::Translated;
                 made += 1;
-            } else if !OUT && what == What::Miss && self.inbound_is_closed() {
-                // Nor has it one now: nothing that comes in makes any.
+            } else if !OUT
+                && what == What::Miss
+                && self.is_unasked(key)
+                && (self.statistics.flows_made == flows_made
+                    || self.table.first::<false>(hash) == First::Nothing)
+            {
+                // Nor has it one now.
                 packet.verdict = Verdict::NoMapping;
             } else {
                 self.catch_up::<OUT>(packets, &staged, &mut pending_segments);

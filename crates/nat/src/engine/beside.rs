@@ -12,15 +12,14 @@ use super::translate::{Hint, touch};
 use super::{address, word};
 use crate::flow::{Ends, Flow, flag};
 use crate::fragment::{Datagram, Later, Part, Translation};
-use crate::helper::{self, Wanted};
+use crate::helper::nbt::Exchange;
+use crate::helper::{self, ControlKey, Give, Helpers, Kind, Refusal, Wanted};
 use crate::key::Key;
 use crate::parse::{self, Parsed, Upper};
 use crate::proxied::{self, End, Proxied};
 use crate::rules::{Encoding, Redirect, Tuple};
 use crate::{Direction, Hairpin, Nat, Verdict};
 
-/// How long what a helper announced is waited for.
-const EXPECTED_MILLIS: u64 = 60_000;
 /// Ports tried for it.
 const PORTS_TRIED: usize = 8;
 /// Bytes that an IP option adds for a proxy.
@@ -35,13 +34,13 @@ impl Nat {
             u16::from_be(ends.inside_port),
             u16::from_be(ends.remote_port),
         );
-        let kind = helper::kind_of(ends.protocol, inside, remote);
-        let Some(kind) = kind.filter(|kind| self.config.helpers.has(*kind)) else {
+        let helpers = self.config.helpers;
+        let Some(kind) = helpers.kind_of(ends.protocol, inside, remote) else {
             return;
         };
         let now = self.clock.said_millis();
-        // Of TFTP nothing is remembered.
-        if kind == helper::Kind::Tftp || self.helpers.open(kind, helper_key(ends), now) {
+        // Of a flow of UDP nothing is remembered.
+        if ends.protocol == protocol::UDP || self.helpers.open(kind, helper_key(ends), now) {
             flow.flags |= flag::HELPER;
         }
     }
@@ -103,33 +102,76 @@ impl Nat {
     /// Lets a helper see a packet of its flow, not translated yet.
     fn help<const OUT: bool>(&mut self, flow: &Flow, bytes: &mut [u8]) -> Result<(), Verdict> {
         let ends = flow.ends();
-        let (key, alias) = (helper_key(&ends), address(ends.alias));
+        let key = helper_key(&ends);
+        let alias = (address(ends.alias), u16::from_be(ends.alias_port));
         let now = self.clock.said_millis();
         if ends.protocol == protocol::UDP {
-            if OUT && helper::tftp::is_request(bytes) {
-                self.expect_transfer(&ends, now);
-            }
+            return self.help_datagram::<OUT>(&ends, &key, alias, bytes);
+        }
+        if !OUT {
+            self.helpers.incoming(&key, alias.0, bytes, now);
             return Ok(());
         }
+        self.with_ends(&ends, |helpers, give| {
+            helpers.outgoing(&key, alias, bytes, give, now)
+        })
+    }
+
+    /// The same, of UDP.
+    fn help_datagram<const OUT: bool>(
+        &mut self,
+        ends: &Ends,
+        key: &ControlKey,
+        alias: (Ipv4Addr, u16),
+        bytes: &mut [u8],
+    ) -> Result<(), Verdict> {
+        let now = self.clock.said_millis();
+        let helpers = self.config.helpers;
+        match helpers.kind_of(ends.protocol, key.inside_port, key.remote_port) {
+            Some(Kind::Tftp) if OUT && helper::tftp::is_request(bytes) => {
+                self.expect_transfer(ends, now);
+                Ok(())
+            }
+            Some(Kind::Nbt) => {
+                let inside = (key.inside, key.inside_port);
+                let (from, to) = if OUT {
+                    (inside, alias)
+                } else {
+                    (alias, inside)
+                };
+                helper::nbt::exchange(bytes, OUT, &Exchange { from, to });
+                Ok(())
+            }
+            Some(Kind::Sip) if OUT => self.with_ends(ends, |helpers, give| {
+                let calling = helpers.calling_mut();
+                calling.outgoing(key, alias, bytes, give, now)
+            }),
+            Some(Kind::Sip) => {
+                let written = helper::calling::incoming(key, alias, bytes);
+                written.map_err(refused)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets helpers see a packet that goes out, with the engine's ends for
+    /// what it announces.
+    fn with_ends(
+        &mut self,
+        ends: &Ends,
+        see: impl FnOnce(&mut Helpers, Give<'_>) -> Result<(), Refusal>,
+    ) -> Result<(), Verdict> {
+        let now = self.clock.said_millis();
+        let from = self.comes_from(ends);
         let mut helpers = std::mem::take(&mut self.helpers);
-        let result = if OUT {
-            let from = self.comes_from(&ends);
-            let mut give = |wanted: Wanted| {
-                // Nobody's address is 0: then it is anybody.
-                let from = if wanted.from_anybody { 0 } else { from };
-                self.expect(wanted, from, ends.alias, now)
-            };
-            let result = helpers.outgoing(&key, alias, bytes, &mut give, now);
-            result.map_err(|refusal| match refusal {
-                helper::Refusal::NoPort => Verdict::PortsExhausted,
-                _ => Verdict::HelperRefused,
-            })
-        } else {
-            helpers.incoming(&key, alias, bytes, now);
-            Ok(())
+        let mut give = |wanted: Wanted| {
+            // Nobody's address is 0: then it is anybody.
+            let from = if wanted.from_anybody { 0 } else { from };
+            self.expect(wanted, from, ends.alias, now)
         };
+        let result = see(&mut helpers, &mut give);
         self.helpers = helpers;
-        result
+        result.map_err(refused)
     }
 
     /// From which address the other end of a flow makes connections of its
@@ -174,6 +216,12 @@ impl Nat {
         let alias = address(alias);
         // As many go as come, also without a caller who maintains.
         self.rules.expire(now_millis);
+        let until = now_millis.saturating_add(wanted.wait_millis);
+        if let Some(first) = wanted.again
+            && self.await_run(&ends, &wanted, first, until)
+        {
+            return Some((alias, first));
+        }
         for tried in 0..PORTS_TRIED {
             let same = tried == 0 && self.ports.has(wanted.inside_port);
             let wish = if same { Wish::Same } else { Wish::Any };
@@ -182,17 +230,65 @@ impl Nat {
             let Some(first) = self.expected_run(&ends, &wanted, chosen) else {
                 continue;
             };
-            let until = now_millis.saturating_add(EXPECTED_MILLIS);
             for step in 0..wanted.ports {
-                let (port, inside_port) = (first + step, wanted.inside_port.wrapping_add(step));
-                let redirect = Redirect::port(wanted.protocol, wanted.inside, inside_port, port);
-                let remote = (from != 0).then(|| address(from));
-                let redirect = redirect.at(alias).from(remote, None);
-                self.rules.expect(redirect, until).ok()?;
+                self.await_at(&ends, &wanted, (first, step), until)?;
             }
             return Some((alias, first));
         }
         None
+    }
+
+    /// The redirect that waits at one of some alias ports in a row.
+    fn await_at(
+        &mut self,
+        ends: &Ends,
+        wanted: &Wanted,
+        (first, step): (u16, u16),
+        until_millis: u64,
+    ) -> Option<()> {
+        let (port, inside_port) = (first + step, wanted.inside_port.wrapping_add(step));
+        let redirect = Redirect::port(wanted.protocol, wanted.inside, inside_port, port);
+        let remote = (ends.remote != 0).then(|| address(ends.remote));
+        let redirect = redirect.at(address(ends.alias)).from(remote, None);
+        let made = self.rules.expect(redirect, until_millis);
+        made.ok().map(|_| ())
+    }
+
+    /// What was announced before is waited for at the alias ports that it
+    /// had, unless another one has them now. Flows that it has there stay.
+    fn await_run(&mut self, ends: &Ends, wanted: &Wanted, first: u16, until_millis: u64) -> bool {
+        if !self.ports.has(first) || first.checked_add(wanted.ports - 1).is_none() {
+            return false;
+        }
+        let now = self.clock.said_millis();
+        for step in 0..wanted.ports {
+            let port = (first + step).to_be();
+            if self.config.blocks.is_some() && !self.is_in_block(ends.inside, ends.alias, port) {
+                return false;
+            }
+            let asked = Tuple {
+                protocol: ends.protocol,
+                own: address(ends.alias),
+                own_port: first + step,
+                remote: address(ends.remote),
+                remote_port: 0,
+            };
+            let own = (wanted.inside, wanted.inside_port.wrapping_add(step));
+            let awaited = self.rules.inbound(&asked, false, now);
+            let is_awaited = match awaited {
+                None => false,
+                Some(found) if (found.address, found.port) == (Some(own.0), own.1) => true,
+                Some(_) => return false,
+            };
+            if !is_awaited
+                && self
+                    .await_at(ends, wanted, (first, step), until_millis)
+                    .is_none()
+            {
+                return false;
+            }
+        }
+        true
     }
 
     /// As many ports as are wanted, a free one (host order) among them, that
@@ -247,7 +343,7 @@ impl Nat {
         let inside = (address(ends.inside), u16::from_be(ends.inside_port));
         let redirect = Redirect::port(protocol::UDP, inside.0, inside.1, port);
         let redirect = redirect.at(alias).from(Some(from), None);
-        let until = now_millis.saturating_add(EXPECTED_MILLIS);
+        let until = now_millis.saturating_add(helper::EXPECTED_MILLIS);
         let _ = self.rules.expect(redirect, until);
     }
 
@@ -505,12 +601,20 @@ impl Nat {
     }
 }
 
+/// What becomes of a packet that a helper refused.
+fn refused(refusal: Refusal) -> Verdict {
+    match refusal {
+        Refusal::NoPort => Verdict::PortsExhausted,
+        _ => Verdict::HelperRefused,
+    }
+}
+
 fn direction<const OUT: bool>() -> Direction {
     if OUT { Direction::Out } else { Direction::In }
 }
 
-pub(super) fn helper_key(ends: &Ends) -> helper::ControlKey {
-    helper::ControlKey {
+pub(super) fn helper_key(ends: &Ends) -> ControlKey {
+    ControlKey {
         inside: address(ends.inside),
         inside_port: u16::from_be(ends.inside_port),
         remote: address(ends.remote),

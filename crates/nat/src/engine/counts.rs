@@ -178,7 +178,7 @@ impl Nat {
     }
 
     /// Whether an alias port (memory order) is of a block of an inside one.
-    fn is_in_block(&self, inside: u32, alias: u32, port: u16) -> bool {
+    pub(super) fn is_in_block(&self, inside: u32, alias: u32, port: u16) -> bool {
         let pool = self.tracked.as_ref().and_then(|of| of.pool.as_ref());
         let block = self.block_at(alias, port);
         let owner = block.and_then(|block| pool?.get(block)?.owner.checked_sub(1));

@@ -9,7 +9,7 @@ use super::translate::follow_short;
 use crate::flow::{Ends, Flow, flag};
 use crate::parse::{self, Parsed, Upper};
 use crate::table::Hashes;
-use crate::{Dependence, State, helper, pcp};
+use crate::{Dependence, State, pcp};
 
 impl Nat {
     /// Whether a new flow of TCP or UDP needs nothing but a port of its own.
@@ -57,7 +57,8 @@ impl Nat {
             u16::from_be(ends.inside_port),
             u16::from_be(ends.remote_port),
         );
-        let helped = helper::kind_of(ends.protocol, ports.0, ports.1).is_some();
+        let helpers = self.config.helpers;
+        let helped = helpers.kind_of(ends.protocol, ports.0, ports.1).is_some();
         let asks = ports.1 == pcp::PORT;
         if (port == 0) | helped | asks | self.table.is_full() || self.is_own(ends.remote) {
             return false;

@@ -94,7 +94,7 @@ pub fn source_of(bytes: &[u8]) -> (Ipv4Addr, u16) {
     };
     let at = match ip.protocol() {
         _ if ip.fragment_offset_bytes() != 0 => None,
-        protocol::TCP | protocol::UDP => Some(0),
+        protocol::TCP | protocol::UDP | protocol::UDP_LITE => Some(0),
         protocol::ICMP => Icmp::new(ip.payload()).ok().map(|_| 4),
         _ => None,
     };

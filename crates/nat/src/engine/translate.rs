@@ -64,7 +64,7 @@ impl Nat {
             First::Name(name) if self.short_way::<OUT, true>(bytes, parsed.key, name) => {
                 Verdict::Translated
             }
-            First::Nothing if !OUT && self.inbound_is_closed() => Verdict::NoMapping,
+            First::Nothing if !OUT && self.is_unasked(parsed.key) => Verdict::NoMapping,
             _ => self.one_again::<OUT>(bytes),
         }
     }
@@ -122,6 +122,9 @@ impl Nat {
             && self.short_way::<OUT, true>(bytes, key, name)
         {
             return Verdict::Translated;
+        }
+        if !OUT && found.is_none() && self.is_unasked(key) {
+            return Verdict::NoMapping;
         }
         let parsed = parse::again(bytes, key);
         if OUT {
@@ -254,7 +257,7 @@ impl Nat {
         hint: Hint,
     ) -> Verdict {
         if !OUT
-            && self.inbound_is_closed()
+            && self.is_unasked(parsed.key)
             && self.table.first::<false>(hint.hash) == First::Nothing
         {
             return Verdict::NoMapping;
@@ -262,14 +265,16 @@ impl Nat {
         self.hinted::<OUT>(bytes, parsed, hint)
     }
 
-    /// Whether nothing unknown comes in: no rule, no shared mapping.
+    /// Whether a packet of TCP or UDP that comes in and has no flow gets
+    /// nowhere: unasked ones are refused, and neither a redirect nor a shared
+    /// mapping can be for it.
     #[inline(always)]
-    pub(super) fn inbound_is_closed(&self) -> bool {
+    pub(super) fn is_unasked(&self, key: Key) -> bool {
         let config = &self.config;
         (config.mode.deny_incoming & !config.passes_foreign)
-            && self.rules.is_empty()
             && self.mappings.len() == 0
             && self.exempt.is_empty()
+            && !self.rules.may_hold(u16::from_be(key.destination_port()))
     }
 
     /// What a flow's flags are held against on the short way of a direction.

@@ -2,23 +2,14 @@
 //! (RFC 959 §4.1.2 PORT and reply 227, RFC 2428 EPRT and reply 229), and how
 //! another is written there. Bytes only; the side table is `control`.
 
-use std::io::Write;
 use std::net::Ipv4Addr;
 
-use arrayvec::ArrayVec;
-
-use super::sequence::Text;
+use super::named::{Form, Named};
 
 /// The port of control connections (RFC 959 §8).
 pub const PORT: u16 = 21;
 /// The port that servers make data connections from (RFC 959 §3.2).
 pub const DATA_PORT: u16 = 20;
-/// Nobody outside is let in to a privileged port because a line says so.
-pub const LEAST_PORT: u16 = 1_024;
-/// What lies between a line's beginning and its endpoint at most, for one
-/// that comes in two segments: `EPRT ` and some spaces.
-pub const MAX_HEAD: usize = 16;
-
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
@@ -27,41 +18,6 @@ pub enum Speaker {
     /// The server sends replies.
     Server,
 }
-
-/// How an endpoint is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// `192,0,2,1,19,137` (PORT, 227).
-    Commas,
-    /// `|1|192.0.2.1|5001|` (EPRT), with the speaker's own delimiter.
-    Extended(u8),
-    /// `|||5001|` (229): the port alone, the address is the connection's.
-    PortOnly(u8),
-    /// `3221225985 5001`: two numbers (IRC's DCC, [`super::irc`]).
-    Numbers,
-    /// `5000` or `5000-5001`: one port or two in a row ([`super::rtsp`]).
-    Ports(u8),
-}
-
-/// An endpoint that a line names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named {
-    /// Where its text begins in the line.
-    pub start: usize,
-    /// Where it ends.
-    pub end: usize,
-    /// How it is written.
-    pub form: Form,
-    /// The address; `None`: the speaker's own.
-    pub address: Option<Ipv4Addr>,
-    /// The port, never 0.
-    pub port: u16,
-}
-
-/// Endpoints of one line at most.
-pub const MOST_NAMED: usize = 4;
-/// The endpoints of a line, in order.
-pub type Nameds = ArrayVec<Named, MOST_NAMED>;
 
 /// The endpoint that a line names, its end left out. O(bytes).
 pub fn read(line: &[u8], speaker: Speaker) -> Option<Named> {
@@ -149,7 +105,7 @@ impl Reader<'_> {
                 Some((None, self.port(delimiter)?))
             }
             // No line of FTP has it.
-            Form::Numbers | Form::Ports(_) => None,
+            _ => None,
         }
     }
 
@@ -184,36 +140,11 @@ impl Reader<'_> {
     }
 }
 
-/// An endpoint as `form` has it: 25 bytes at most.
-pub fn write(form: Form, address: Ipv4Addr, port: u16) -> Text {
-    let [a, b, c, d] = address.octets();
-    let [high, low] = port.to_be_bytes();
-    let mut text = Text::new();
-    // The longest of each form fits: there is a test of it.
-    let _ = match form {
-        Form::Commas => write!(text, "{a},{b},{c},{d},{high},{low}"),
-        Form::Extended(byte) => {
-            let delimiter = char::from(byte);
-            write!(
-                text,
-                "{delimiter}1{delimiter}{address}{delimiter}{port}{delimiter}"
-            )
-        }
-        Form::PortOnly(byte) => {
-            let delimiter = char::from(byte);
-            write!(text, "{delimiter}{delimiter}{delimiter}{port}{delimiter}")
-        }
-        Form::Numbers => write!(text, "{} {port}", address.to_bits()),
-        Form::Ports(1) => write!(text, "{port}"),
-        Form::Ports(_) => write!(text, "{port}-{}", port.wrapping_add(1)),
-    };
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::named::write;
     use super::*;
 
     const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
@@ -259,16 +190,6 @@ mod tests {
         for text in ["227 \r", "229 (\r", "229 (||5001|)\r", "PORT 1,2,3,4,5,6\r"] {
             assert_eq!(named(text, Server), None, "{text}");
         }
-    }
-
-    #[test]
-    fn the_longest_texts_fit() {
-        let all = Ipv4Addr::BROADCAST;
-        assert_eq!(write(Form::Commas, all, u16::MAX).len(), 23);
-        assert_eq!(write(Form::Extended(b'|'), all, u16::MAX).len(), 25);
-        assert_eq!(write(Form::PortOnly(b'|'), all, u16::MAX).len(), 9);
-        assert_eq!(write(Form::Numbers, all, u16::MAX).len(), 16);
-        assert_eq!(write(Form::Ports(2), all, u16::MAX - 1).len(), 11);
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::ftp::{Form, Named};
+use super::named::{Form, Named};
 
 /// The port of servers (RFC 7194 §1).
 pub const PORT: u16 = 6_667;
@@ -74,7 +74,7 @@ fn number(rest: &[u8]) -> Option<(u32, usize)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::ftp::write;
+    use super::super::named::write;
     use super::*;
 
     const HOST: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);

@@ -2,10 +2,10 @@
 //! are to come to (§12.39, Transport), RealNetworks' transports among them.
 //! Ports alone are named; the address is the connection's.
 
-use super::ftp::{Form, MOST_NAMED, Named, Nameds};
+use super::named::{Form, MOST_NAMED, Named, Nameds};
 
-/// The port of servers (RFC 2326 §3.2).
-pub const PORT: u16 = 554;
+/// The ports of servers (RFC 2326 §3.2), RealNetworks' behind.
+pub const PORTS: [u16; 2] = [554, 7_070];
 
 /// What begins a header that names ports.
 const HEADER: &[u8] = b"transport:";

@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 
 use arrayvec::ArrayVec;
 
+use super::connection::Connection;
 use super::sequence::{Change, Sequence, Text};
-use super::{Connection, ControlKey, Helpers, Kind};
+use super::{ControlKey, Helpers, Kind};
 use crate::saved::{Chunk, Chunks, Fields, Record, tag};
 
 impl Helpers {
@@ -76,7 +77,7 @@ impl Connection {
         let out = out.u8(self.head.len() as u8).with(head);
         let out = out.u8(u8::from(self.head_lost));
         let out = out.u8(self.told.len() as u8).with(told);
-        out.u8(u8::from(inside)).u8(u8::from(remote))
+        out.u8(u8::from(inside)).u8(u8::from(remote)).u32(self.left)
     }
 
     /// `None`: of a helper that is none of ours.
@@ -98,6 +99,7 @@ impl Connection {
             head,
             head_lost,
             opened: [fields.u8() != 0, fields.u8() != 0],
+            left: fields.u32(),
             ..Self::new(kind, told, last_used)
         })
     }

@@ -6,22 +6,9 @@ use packet::tcp::{self, OPTION_SACK};
 use packet::{Ipv4, Tcp, protocol};
 
 use super::Refusal;
-use super::sequence::{Sequence, Text};
+use super::edit::{Edit, new_end, replace};
+use super::sequence::Sequence;
 use crate::parse::{part, part_mut};
-
-/// Edits of one segment at most; a segment that asks for more is refused.
-pub const MAX_EDITS: usize = 2 * super::sequence::MAX_CHANGES;
-
-/// Bytes of a payload that are replaced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edit {
-    /// First byte that goes.
-    pub start: usize,
-    /// First one that stays.
-    pub end: usize,
-    /// What comes there.
-    pub text: Text,
-}
 
 /// Where the parts of a segment are, and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,10 +77,10 @@ pub fn rewrite(
     sequence: u32,
     other: &Sequence,
 ) -> Result<(), Refusal> {
-    let new_end = new_end(bytes.len(), segment, edits).ok_or(Refusal::NoRoom)?;
+    let new_end = new_end(bytes.len(), segment.end, edits).ok_or(Refusal::NoRoom)?;
     let total_len = u16::try_from(new_end).map_err(|_| Refusal::NoRoom)?;
     let before = sum(bytes, segment.header_at, segment.end);
-    replace(bytes, segment, edits);
+    replace(bytes, segment.payload_at, segment.end, edits);
     if new_end != segment.end {
         let ip = Ipv4::parse_truncated(&mut *bytes);
         let set = ip.map(|mut ip| ip.set_total_len(total_len));
@@ -132,31 +119,6 @@ pub fn patch(bytes: &mut [u8], segment: &Segment, change: impl FnOnce(&mut [u8])
 
 fn sum(bytes: &[u8], from: usize, to: usize) -> u16 {
     Sum::of(part(bytes, from..to)).folded()
-}
-
-/// Where the packet ends after the edits, if it fits all the while: they
-/// are made from the last to the first.
-fn new_end(room: usize, segment: &Segment, edits: &[Edit]) -> Option<usize> {
-    edits.iter().rev().try_fold(segment.end, |end, edit| {
-        let end = end + edit.text.len() - (edit.end - edit.start);
-        (end <= room).then_some(end)
-    })
-}
-
-fn replace(bytes: &mut [u8], segment: &Segment, edits: &[Edit]) {
-    let mut end = segment.end;
-    for edit in edits.iter().rev() {
-        let (start, old_end) = (
-            segment.payload_at + edit.start,
-            segment.payload_at + edit.end,
-        );
-        let new_end = start + edit.text.len();
-        bytes.copy_within(old_end..end, new_end);
-        if let Some(place) = bytes.get_mut(start..new_end) {
-            place.copy_from_slice(&edit.text);
-        }
-        end = end + new_end - old_end;
-    }
 }
 
 fn renumber(tcp: &mut Tcp<&mut [u8]>, segment: &Segment, sequence: u32, other: &Sequence) {

@@ -1,7 +1,8 @@
 use packet::build::{Ip, Segment as Built};
-use packet::{Gre, Ipv4, Tcp, tcp};
+use packet::{Gre, Ipv4, Tcp, protocol, tcp};
 use proptest::prelude::*;
 
+use super::connection::{CHANGED_IDLE_MILLIS, IDLE_MILLIS};
 use super::*;
 
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 5);
@@ -77,7 +78,7 @@ impl Trial {
         let before = bytes.clone();
         let result = self
             .helpers
-            .outgoing(&self.key, ALIAS, &mut bytes, &mut give, 0);
+            .outgoing(&self.key, (ALIAS, 39_000), &mut bytes, &mut give, 0);
         if result.is_err() {
             assert_eq!(bytes, before, "a refused packet is as it was");
         }
@@ -253,14 +254,14 @@ fn without_room_nothing_is_overrun() {
     let mut give = |_: Wanted| Some((ALIAS, 40_000));
     let tight = trial
         .helpers
-        .outgoing(&trial.key, ALIAS, &mut bytes, &mut give, 0);
+        .outgoing(&trial.key, (ALIAS, 39_000), &mut bytes, &mut give, 0);
     assert_eq!((tight, bytes == before), (Err(Refusal::NoRoom), true));
     let mut none = |_: Wanted| None;
     let mut other = Trial::client();
     let mut bytes = built(HOST, REMOTE, &segment);
     let refused = other
         .helpers
-        .outgoing(&other.key, ALIAS, &mut bytes, &mut none, 0);
+        .outgoing(&other.key, (ALIAS, 39_000), &mut bytes, &mut none, 0);
     assert_eq!(refused, Err(Refusal::NoPort));
     // With room it goes on as if nothing had been.
     assert!(
@@ -354,7 +355,7 @@ fn two_pptp_clients_with_the_same_call_to_one_server() {
                 },
             );
             helpers
-                .outgoing(&key, ALIAS, &mut bytes, &mut give, 0)
+                .outgoing(&key, (ALIAS, 39_000), &mut bytes, &mut give, 0)
                 .unwrap();
             aliases.push(call_id(&checked(&bytes), 12));
         }
@@ -416,6 +417,7 @@ fn a_connection_that_was_changed_keeps_its_numbers() {
 fn a_full_table_refuses_and_makes_room_by_the_idle() {
     let mut helpers = Helpers::new(Limits {
         connections: 2,
+        ends: 2,
         calls: 1,
     });
     assert!(helpers.open(Kind::Ftp, key(1, ftp::PORT), 0));
@@ -439,7 +441,7 @@ proptest! {
         let mut stream = String::new();
         let mut ends = vec![0];
         for (which, number) in lines {
-            let number = number.max(ftp::LEAST_PORT);
+            let number = number.max(LEAST_PORT);
             let [high, low] = number.to_be_bytes();
             match which {
                 0 => stream.push_str(&format!("PORT 10,0,0,5,{high},{low}\r\n")),
@@ -487,11 +489,11 @@ proptest! {
             bytes[9] = protocol::TCP;
             bytes[32] = 0x50;
         }
-        for kind in [Kind::Ftp, Kind::Pptp, Kind::Proxied] {
+        for kind in [Kind::Ftp, Kind::Pptp, Kind::Proxied, Kind::Rtsp, Kind::Skinny] {
             let mut trial = Trial::new(kind, key(3_000, ftp::PORT));
             let mut give = |_: Wanted| Some((ALIAS, 1));
             let mut copy = bytes.clone();
-            let _ = trial.helpers.outgoing(&trial.key, ALIAS, &mut copy, &mut give, 0);
+            let _ = trial.helpers.outgoing(&trial.key, (ALIAS, 1), &mut copy, &mut give, 0);
             trial.helpers.incoming(&trial.key, ALIAS, &mut copy, 0);
             trial.helpers.calls_mut().translate_out(&mut copy, 0);
         }

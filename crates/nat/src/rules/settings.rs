@@ -56,11 +56,20 @@ pub fn pooling(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
 
 /// `NAME [yes|no]`.
 pub fn helper(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
-    const WANTED: &str = "a helper: ftp, pptp, irc, tftp or rtsp";
+    const WANTED: &str = "a helper: ftp, pptp, irc, tftp, rtsp, nbt, sip or skinny";
     let word = words.wanted(WANTED)?;
     let entry = helper::REGISTRY.iter().find(|entry| entry.name == word);
     let name = entry.ok_or_else(|| wrong(word, WANTED))?.name;
     Ok(Statement::Helper(name, is_on(words)?))
+}
+
+/// `PORT`, 0 as well.
+pub fn skinny_port(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {
+    const WANTED: &str = "a port of call managers, or 0";
+    let word = words.wanted(WANTED)?;
+    let port = word.parse().ok();
+    port.map(Statement::SkinnyPort)
+        .ok_or_else(|| wrong(word, WANTED))
 }
 
 pub fn max_flows(words: &mut Words<'_>) -> Result<Statement, TextErrorKind> {

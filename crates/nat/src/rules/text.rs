@@ -21,7 +21,8 @@
 //! timeout tcp_established 7440                in seconds; tcp_opening, udp, …
 //! hold_down 120                               in seconds; 0: not at all
 //! pooling paired | arbitrary
-//! helper ftp [yes|no]
+//! helper ftp [yes|no]                         pptp, irc, tftp, rtsp, nbt, sip
+//! skinny_port 2000                            0: not helped
 //! pcp 100.64.0.1 [10.0.0.1 …] [ports N] [leases N] [shortest S] [longest S]
 //!                             our inside addresses that answer PCP, NAT-PMP
 //! exempt 10.0.0.0/8 [192.0.2.0/24 …]          destinations not translated
@@ -52,6 +53,10 @@ const MAX_LINES: usize = 1 << 21;
 /// Ports that a redirect with a range of remote ports may name: it becomes
 /// a redirect for each.
 const MAX_PAIRED: u16 = 1_024;
+
+/// Why ports of these are not translated.
+const SCTP: &str = "its checksum is over the ports, and both ends may have several addresses";
+const ESP: &str = "it has none that the two directions share";
 
 /// A switch of the engine that the text can turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +113,8 @@ pub enum Statement {
     Pooling(Pooling),
     /// A helper, by its name in [`crate::helper::REGISTRY`], on or off.
     Helper(&'static str, bool),
+    /// Where Skinny's call managers are; 0: it is not helped.
+    SkinnyPort(u16),
     /// Whether and how inside hosts may ask for ports.
     Pcp(PcpConfig),
     /// Destinations that are not translated; several lines add up.
@@ -196,6 +203,9 @@ pub enum TextErrorKind {
         /// What does its work.
         why: &'static str,
     },
+    /// A protocol whose ports, if it has some, are not translated.
+    #[error("ports of `{0}` are not translated: {1}; redirect_proto {0} takes all of it")]
+    Portless(&'static str, &'static str),
     /// An alias address that is none.
     #[error(transparent)]
     Alias(#[from] aliases::AliasError),
@@ -326,6 +336,7 @@ fn statement(words: &mut Words<'_>) -> Result<Option<Statement>, TextErrorKind> 
         "hold_down" => settings::hold_down(words)?,
         "pooling" => settings::pooling(words)?,
         "helper" => settings::helper(words)?,
+        "skinny_port" => settings::skinny_port(words)?,
         "pcp" => pcp::server(words)?,
         "exempt" => Statement::Exempt(subscribers::ranges(words)?),
         "subscribers" => subscribers::inside(words)?,
@@ -386,8 +397,8 @@ fn unknown(word: &str) -> TextErrorKind {
             "no log of flows is written; SIGUSR1 prints the counters",
         ),
         (
-            &["punch_fw", "skinny_port", "use_sockets", "s"],
-            "no firewall and no socket is touched, and Skinny is not helped",
+            &["punch_fw", "use_sockets", "s"],
+            "no firewall and no socket is touched",
         ),
         (
             &[
@@ -438,6 +449,8 @@ fn redirect_port(words: &mut Words<'_>, one_shot: bool) -> Result<Statement, Tex
     let protocol = match words.wanted("tcp or udp")? {
         "tcp" => 6,
         "udp" => 17,
+        "sctp" => return Err(TextErrorKind::Portless("sctp", SCTP)),
+        "esp" => return Err(TextErrorKind::Portless("esp", ESP)),
         other => return Err(wrong(other, "tcp or udp")),
     };
     let targets = words.wanted("ADDRESS:PORT of the target")?;

@@ -4,6 +4,8 @@
 use std::net::Ipv4Addr;
 
 use fingerpost_nat::rules::{Handle, Redirect, RuleError, Server};
+use fingerpost_nat::{Packet, Verdict};
+use packet::build::Ip;
 use packet::protocol::UDP;
 
 use crate::trial::{EXT, End, MASQ, PRIVATE, PRIVATES, PUBLIC, Trial};
@@ -191,4 +193,35 @@ fn servers_behind_an_address_take_turns() {
     }
     // A flow that is there stays with its server.
     trial.udp_in((EXT, 1_001), (PUBLIC, 80), (other, 80));
+}
+
+/// The first packet of two that come together uses a one-shot redirect up;
+/// the second has the first's flow.
+#[test]
+fn two_packets_by_a_redirect_that_is_used_once() {
+    for others in [0, 5] {
+        let mut trial = Trial::new();
+        trial.mode(|mode| mode.deny_incoming = true);
+        for other in 0..others {
+            let redirect = Redirect::port(UDP, PRIVATE, 80, 9_000 + other);
+            trial.nat.rules_mut().insert(redirect).unwrap();
+        }
+        let (from, to, host) = ((EXT, 4_000), (MASQ, 8_000), (PRIVATE, 5_000));
+        let redirect = Redirect::port(UDP, host.0, host.1, to.1);
+        let redirect = redirect.at(to.0).from(Some(from.0), Some(from.1));
+        let handle = trial.nat.rules_mut().insert(redirect).unwrap();
+        let rules = trial.nat.rules_mut();
+        rules.make_dynamic(handle, 60_000).unwrap();
+        let mut packets: Vec<Vec<u8>> = [from, from, (EXT, 4_001)]
+            .iter()
+            .map(|from| Ip::new(from.0, to.0).udp(from.1, to.1, b"data"))
+            .collect();
+        let mut batch: Vec<Packet<'_>> =
+            packets.iter_mut().map(|bytes| Packet::new(bytes)).collect();
+        trial.nat.translate_in_batch(&mut batch, trial.now);
+        let verdicts: Vec<Verdict> = batch.iter().map(|packet| packet.verdict).collect();
+        let expected = [Verdict::Translated, Verdict::Translated, Verdict::NoMapping];
+        assert_eq!(verdicts, expected);
+        assert_eq!(trial.nat.rules().len(), usize::from(others));
+    }
 }

@@ -14,6 +14,7 @@ mod open;
 mod outgoing;
 mod special;
 mod trial;
+mod voice;
 
 use lab::Random;
 use trial::{MASQ, Trial};

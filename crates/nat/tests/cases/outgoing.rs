@@ -3,9 +3,13 @@
 
 use std::net::Ipv4Addr;
 
+use fingerpost_nat::Verdict;
 use lab::Random;
+use packet::build::Ip;
+use packet::checksum::Sum;
+use packet::{Ipv4, protocol};
 
-use crate::trial::{CARRIER, EXT, MASQ, PRIVATE, PRIVATES, PUBLIC, Trial};
+use crate::trial::{CARRIER, EXT, End, MASQ, PRIVATE, PRIVATES, PUBLIC, Trial};
 
 const PORT: u16 = 0x1234;
 const REMOTE: (Ipv4Addr, u16) = (EXT, 0x5678);
@@ -124,4 +128,61 @@ fn ports_of_a_range_only() {
     assert!(!verdict.goes_on(), "{verdict:?}");
     trial.nat.set_ports(fingerpost_nat::Config::PORTS).unwrap();
     assert!(trial.out(PRIVATES[2], (EXT, 500), MASQ) >= 0x8000);
+}
+
+/// UDP-Lite has UDP's ports, and a checksum that may cover the headers alone.
+#[test]
+fn two_hosts_speak_udp_lite_with_one_remote() {
+    let mut trial = Trial::new();
+    trial.mode(|mode| mode.deny_incoming = true);
+    let datagram = |from: End, to: End, data: &[u8]| {
+        // What of it is summed: the header.
+        let mut bytes = Ip::new(from.0, to.0).udp(from.1, to.1, data);
+        bytes[9] = protocol::UDP_LITE;
+        bytes[24..28].copy_from_slice(&[0, 8, 0, 0]);
+        let (pseudo, total) = ([from.0, to.0].map(|end| end.octets()).concat(), bytes.len());
+        let length = ((total - 20) as u16).to_be_bytes();
+        let pseudo = [&pseudo, &[0, protocol::UDP_LITE][..], &length].concat();
+        let sum = Sum::of(&pseudo).and(Sum::of(&bytes[20..28])).checksum();
+        bytes[26..28].copy_from_slice(&sum.to_ne_bytes());
+        let mut ip = Ipv4::new(&mut bytes[..]).unwrap();
+        ip.fill_checksum();
+        bytes
+    };
+    let remote = (EXT, 5_004);
+    let mut ports = Vec::new();
+    for host in PRIVATES {
+        let mut bytes = datagram((host, 4_000), remote, b"data");
+        assert_eq!(trial.nat.translate_out(&mut bytes, 0), Verdict::Translated);
+        let port = u16::from_be_bytes([bytes[20], bytes[21]]);
+        assert_eq!(bytes, datagram((MASQ, port), remote, b"data"));
+        ports.push((host, port));
+    }
+    for (host, port) in ports {
+        let mut bytes = datagram(remote, (MASQ, port), b"answer");
+        assert_eq!(trial.nat.translate_in(&mut bytes, 0), Verdict::Translated);
+        assert_eq!(bytes, datagram(remote, (host, 4_000), b"answer"));
+    }
+    let mut stranger = datagram((EXT, 5_005), (MASQ, 4_000), b"data");
+    assert_eq!(trial.nat.translate_in(&mut stranger, 0), Verdict::NoMapping);
+}
+
+/// Of protocols whose ports are not translated the host that has sent last has
+/// a remote's answers, as libalias's own tests have it.
+#[test]
+fn the_last_who_sends_sctp_or_esp_has_the_answers() {
+    for of in [132, 50] {
+        let mut trial = Trial::new();
+        trial.mode(|mode| mode.deny_incoming = true);
+        let send = |trial: &mut Trial, host: Ipv4Addr| {
+            let mut bytes = Ip::new(host, EXT).packet(of, &[], b"some bytes");
+            trial.nat.translate_out(&mut bytes, 0)
+        };
+        for host in [PRIVATES[0], PRIVATES[1], PRIVATES[0]] {
+            assert_eq!(send(&mut trial, host), Verdict::Translated);
+            let mut answer = Ip::new(EXT, MASQ).packet(of, &[], b"some bytes");
+            assert_eq!(trial.nat.translate_in(&mut answer, 0), Verdict::Translated);
+            assert_eq!(answer[16..20], host.octets());
+        }
+    }
 }

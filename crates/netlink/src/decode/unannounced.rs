@@ -1,11 +1,14 @@
 //! What a link's message tells that moves without an announcement, beside
-//! the counters: for who lists links himself.
+//! the counters.
 
+use table::PortData;
 use table::row::counters::{BridgeTimers, PortTimers, Unannounced};
+use table::row::link::bridge::BridgePort;
 
-use super::split;
+use super::{link_of, split};
 use crate::attribute::Attributes;
 use crate::kernel::ifla;
+use crate::link_data;
 use crate::malformed::Malformed;
 
 const HEADER: usize = 16;
@@ -17,6 +20,35 @@ pub fn unannounced(payload: &[u8]) -> Unannounced {
     // What was read before an attribute that is malformed is true.
     let _ = read(payload, &mut found);
     found
+}
+
+/// The timers of a bridge's port, from a message of `AF_BRIDGE` as
+/// [`crate::request::Dump::BridgePorts`] asks for it; `None`: it is of no port.
+pub fn bridge_port_timers(payload: &[u8]) -> Result<Option<(u32, PortTimers)>, Malformed> {
+    const MESSAGE: &str = "bridge's port";
+    let (header, mut attributes) = split::<HEADER>(payload, MESSAGE)?;
+    let [_, _, _, _, i0, i1, i2, i3, ..] = *header;
+    let link = link_of([i0, i1, i2, i3], MESSAGE, "ifi_index")?;
+    while let Some(attribute) = attributes.step()? {
+        if attribute.kind == ifla::PROTINFO {
+            return Ok(Some((link, port(attribute.nested())?)));
+        }
+    }
+    Ok(None)
+}
+
+/// The settings of a bridge's port, from a message of `AF_BRIDGE`; `None`: it
+/// tells none.
+pub fn bridge_port(payload: &[u8]) -> Result<Option<Box<BridgePort>>, Malformed> {
+    let (_, mut attributes) = split::<HEADER>(payload, "bridge's port")?;
+    while let Some(attribute) = attributes.step()? {
+        if attribute.kind == ifla::PROTINFO
+            && let PortData::Bridge(port) = link_data::of_port("bridge", attribute.nested())?
+        {
+            return Ok(Some(port));
+        }
+    }
+    Ok(None)
 }
 
 fn read(payload: &[u8], found: &mut Unannounced) -> Result<(), Malformed> {
@@ -50,18 +82,22 @@ fn info(mut info: Attributes<'_>, found: &mut Unannounced) -> Result<(), Malform
                 });
             }
             ifla::INFO_SLAVE_DATA if is_port => {
-                // `IFLA_BRPORT_MESSAGE_AGE_TIMER` and the two behind it.
-                let [message_age, forward_delay, hold] = timers(attribute.nested(), 21)?;
-                found.port = Some(PortTimers {
-                    message_age,
-                    forward_delay,
-                    hold,
-                });
+                found.port = Some(port(attribute.nested())?);
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// `IFLA_BRPORT_MESSAGE_AGE_TIMER` and the two behind it.
+fn port(data: Attributes<'_>) -> Result<PortTimers, Malformed> {
+    let [message_age, forward_delay, hold] = timers(data, 21)?;
+    Ok(PortTimers {
+        message_age,
+        forward_delay,
+        hold,
+    })
 }
 
 /// The timers with numbers from `first` on.

@@ -14,7 +14,7 @@ use memory::quiescent::Domain;
 
 use super::known::{self, Known, Readers};
 use super::report::Report;
-use super::{Forward, requests};
+use super::{Forward, requests, rules};
 
 /// How long a packet may be: tcpdump's most.
 const MAX_PACKET_BYTES: usize = 262_144;
@@ -55,6 +55,7 @@ pub fn run(asked: &Forward, read: &Readers, input: &Path) -> Result<Report> {
         FibSyncSettings::default(),
     )
     .context("compiling the routes")?;
+    rules::check(&fill, asked.accepts_rules())?;
     let nat = asked.nat.as_deref().map(crate::nat::engine_by_rules);
     let forwarder = Forwarder::new(
         fill.ports().clone(),

@@ -15,7 +15,7 @@ use tracing::warn;
 use super::known::{Known, Readers};
 use super::report::Report;
 use super::requests::{self, Carrier};
-use super::{Device, Forward};
+use super::{Device, Forward, rules};
 use crate::nat::Translation;
 use crate::signals::{caught, has_come};
 
@@ -38,8 +38,8 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     let mut end = caught(&[SIGINT, SIGTERM])?;
     let mut hangup = caught(&[SIGHUP])?;
     let (mut translation, engines) = match &asked.nat {
-        Some(rules) => {
-            let begun = Translation::begin(rules, &asked.beside, asked.workers)?;
+        Some(of_nat) => {
+            let begun = Translation::begin(of_nat, &asked.beside, asked.workers)?;
             (Some(begun.0), begun.1)
         }
         None => (None, Vec::new()),
@@ -59,6 +59,8 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     let (reader, routes) = (known.reader(), known.routes());
     let mut fill = FibSync::over(reader, routes, &domain, attachments.collect(), settings)
         .context("compiling the routes")?;
+    rules::check(&fill, asked.accepts_rules())?;
+    let mut ignored = fill.ignored_rules().to_vec();
     let (asks, asked_for) = requests::rings();
     let mut workers = start(asked, engines, &devices, &mut fill, &domain, &asks)?;
     let mut failed = vec![0; workers.all.len()];
@@ -72,6 +74,7 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     let mut unresolved = 0;
     while !workers.all.iter().any(Running::has_ended) {
         fill.follow(PATIENCE);
+        rules::tell(&fill, &mut ignored);
         if let Some(taken) = fill.taken() {
             known.acknowledge(taken);
         }

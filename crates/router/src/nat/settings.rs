@@ -469,6 +469,7 @@ fn take(statement: Statement, config: &mut Config) -> Option<Rule> {
         Statement::Timeout(state, secs) => config.timeouts.set(state, secs),
         Statement::HoldDown(secs) => config.hold_down_secs = secs,
         Statement::Pooling(pooling) => config.pooling = pooling,
+        Statement::SkinnyPort(port) => config.helpers = config.helpers.skinny_at(port),
         Statement::Helper(name, is_on) => {
             // It is in the registry: that is where its name is from.
             let switched = config.helpers.switched(name, is_on);

@@ -213,9 +213,10 @@ pub async fn answer(
     let mut asked = Asked::read(shared, table, &request)?;
     let statistics = asked.question.output.statistics;
     asked.namespace.refreshed(table.object, statistics).await;
+    asked.namespace.refreshed_timers(&asked.question).await;
     let tables = asked.namespace.tables();
     let mut head = Head::new(shared, &asked, &tables);
-    if let Some(etag) = head.etag.as_ref().filter(|_| !statistics)
+    if let Some(etag) = &head.etag
         && is_known(&request.headers, etag)
     {
         return Ok(head.finish(StatusCode::NOT_MODIFIED, Body::empty()));
@@ -313,7 +314,9 @@ impl Head {
         let fields = output.fields.iter().map(String::as_str);
         // Whose names come from other tables than the rows changes with both.
         let is_fed = asked.question.filter.source.is_some();
-        let samples = output.statistics || view::are_sampled(asked.question.object, fields);
+        let samples = output.statistics
+            || view::shows_timers(&asked.question)
+            || view::are_sampled(asked.question.object, fields);
         if samples
             && asked.question.object == Object::Link
             && let Some(taken) = tables.link_counters.taken_at_millis

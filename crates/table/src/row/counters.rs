@@ -31,9 +31,8 @@ pub struct LinkCounters {
     pub rx_otherhost_dropped: u64,
 }
 
-/// What else a link's message tells that the kernel does not announce: of
-/// who asks for a listing himself, and of no mirror. Timers are in hundredths
-/// of a second.
+/// What else a link's message tells that the kernel does not announce. A
+/// mirror samples timers alone. Timers are in hundredths of a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Unannounced {
     /// How often its carrier came or went (`IFLA_CARRIER_CHANGES`).

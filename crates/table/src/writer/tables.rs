@@ -12,7 +12,7 @@ use crate::neighbours::Neighbours;
 use crate::nexthops::Nexthops;
 use crate::ordered::Ordered;
 use crate::routes::Routes;
-use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters, Unannounced};
+use crate::row::counters::{IpCounters, IpPlace, IpSettings, LinkCounters};
 use crate::row::neighbour::NeighbourKey;
 use crate::rules::Rules;
 use crate::sample::{Counted, NeighbourSample, Sample};
@@ -44,9 +44,6 @@ pub struct Tables {
     /// Those of links that were taken alone since, by index
     /// ([`Tables::counters_of`]).
     pub counted_alone: Ordered<u32, Counted>,
-    /// What else of links is not announced, by index, where it was listed
-    /// for one answer: no mirror samples it.
-    pub unannounced: Arc<Sample<u32, Unannounced>>,
     /// How fast links are, Mb/s, by index, as last sampled; links whose
     /// speed the kernel does not know, or that have none, are not in it.
     pub link_speeds: Arc<Sample<u32, u32>>,
@@ -166,6 +163,7 @@ impl Tables {
             Sampled::Machine => self.host.machine.as_ref().map(|one| one.taken_at_millis),
             Sampled::IpInterfaces => self.host.ip_interfaces.taken_at_millis,
             Sampled::BridgeVlans => self.host.bridge_vlans.taken_at_millis,
+            Sampled::BridgeTimers => self.host.unannounced.taken_at_millis,
             Sampled::Addresses | Sampled::Fdb => None,
         }
     }

@@ -93,6 +93,7 @@ fn bsd(entry: &Entry<'_>, text: &mut Vec<u8>) {
     text.extend_from_slice(entry.link.as_bytes());
     match entry.lifetime {
         Lifetime::Permanent => text.extend_from_slice(b" permanent"),
+        Lifetime::Seconds(0) => text.extend_from_slice(b" expired"),
         Lifetime::Seconds(seconds) => {
             text.extend_from_slice(b" expires in ");
             format::push_u64(text, seconds);

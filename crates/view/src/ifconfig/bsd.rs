@@ -117,7 +117,7 @@ fn inet(local: Ipv4Addr, address: &Address, link: &Link, text: &mut Vec<u8>) {
         format::push_ipv4(text, peer);
     }
     put::push_text(text, " netmask 0x");
-    put::push_hex_padded(text, put::netmask(address.prefix_len).to_bits());
+    format::push_hex(text, put::netmask(address.prefix_len).to_bits().into());
     if let (Some(IpAddr::V4(broadcast)), true) =
         (address.broadcast, link.flags & flag::BROADCAST != 0)
     {

@@ -189,6 +189,8 @@ fn bsd_blocks() {
     let of_v0 = [
         address("10.0.0.1", 30, Some("10.0.0.3"), "v0"),
         address("10.0.0.5", 30, Some("10.0.0.7"), "v0"),
+        // `%lx` of FreeBSD's `af_inet.c`.
+        address("10.9.0.1", 0, None, "v0"),
         address("fe80::1", 64, None, ""),
     ];
     let of_lo = [
@@ -224,6 +226,7 @@ v0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
 \tether 2e:ff:ba:b4:37:60
 \tinet 10.0.0.1 netmask 0xfffffffc broadcast 10.0.0.3
 \tinet 10.0.0.5 netmask 0xfffffffc broadcast 10.0.0.7
+\tinet 10.9.0.1 netmask 0x0
 \tinet6 fe80::1%v0 prefixlen 64 scopeid 0x2
 \tgroups: veth
 \tstatus: active

@@ -9,9 +9,9 @@ use table::LinkLayerAddress;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_hundredths, push_plain};
 
-pub(super) struct Put<'p, 'v, V> {
+pub(crate) struct Put<'p, 'v, V> {
     to: To<'p, V>,
-    pub(super) view: &'p View<'v>,
+    pub(crate) view: &'p View<'v>,
 }
 
 enum To<'p, V> {
@@ -20,14 +20,14 @@ enum To<'p, V> {
 }
 
 impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
-    pub(super) fn fields(visit: &'p mut V, view: &'p View<'v>) -> Self {
+    pub(crate) fn fields(visit: &'p mut V, view: &'p View<'v>) -> Self {
         Self {
             to: To::Fields(visit),
             view,
         }
     }
 
-    pub(super) fn text(out: &'p mut Vec<u8>, view: &'p View<'v>) -> Self {
+    pub(crate) fn text(out: &'p mut Vec<u8>, view: &'p View<'v>) -> Self {
         Self {
             to: To::Text(out),
             view,
@@ -35,7 +35,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// A field alone.
-    pub(super) fn field(&mut self, key: &'static str, value: Value<'_>) {
+    pub(crate) fn field(&mut self, key: &'static str, value: Value<'_>) {
         if let To::Fields(visit) = &mut self.to {
             visit.value(key, value);
         }
@@ -43,7 +43,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
 
     /// Text alone: a word and a value behind it, either of which may be
     /// empty.
-    pub(super) fn say(&mut self, word: &str, value: Value<'_>) {
+    pub(crate) fn say(&mut self, word: &str, value: Value<'_>) {
         let To::Text(out) = &mut self.to else {
             return;
         };
@@ -56,19 +56,19 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// Text alone: a word.
-    pub(super) fn say_word(&mut self, word: &str) {
+    pub(crate) fn say_word(&mut self, word: &str) {
         self.say("", Value::Text(word));
     }
 
     /// Text alone: bytes as they are.
-    pub(super) fn raw(&mut self, text: &str) {
+    pub(crate) fn raw(&mut self, text: &str) {
         if let To::Text(out) = &mut self.to {
             out.extend_from_slice(text.as_bytes());
         }
     }
 
     /// Text alone: the rest goes on a line of its own.
-    pub(super) fn line(&mut self, start: &str) {
+    pub(crate) fn line(&mut self, start: &str) {
         let line_break = self.view.line_break();
         if let To::Text(out) = &mut self.to {
             out.push(line_break);
@@ -77,19 +77,19 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// The same value both ways.
-    pub(super) fn value(&mut self, key: &'static str, word: &str, value: Value<'_>) {
+    pub(crate) fn value(&mut self, key: &'static str, word: &str, value: Value<'_>) {
         self.field(key, value);
         self.say(word, value);
     }
 
-    pub(super) fn number(&mut self, key: &'static str, word: &str, number: Option<impl Into<u64>>) {
+    pub(crate) fn number(&mut self, key: &'static str, word: &str, number: Option<impl Into<u64>>) {
         if let Some(number) = number {
             self.value(key, word, Value::Number(number.into()));
         }
     }
 
     /// Hundredths of a second.
-    pub(super) fn timer(&mut self, key: &'static str, hundredths: u64) {
+    pub(crate) fn timer(&mut self, key: &'static str, hundredths: u64) {
         self.field(key, Value::Hundredths(hundredths));
         let mut digits = Vec::new();
         push_hundredths(&mut digits, hundredths);
@@ -98,7 +98,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// `0x…`, but `0`.
-    pub(super) fn hex(&mut self, key: &'static str, word: &str, number: Option<impl Into<u64>>) {
+    pub(crate) fn hex(&mut self, key: &'static str, word: &str, number: Option<impl Into<u64>>) {
         match number.map(Into::into) {
             Some(0) => self.value(key, word, Value::Text("0")),
             Some(number) => self.value(key, word, Value::Hex(number)),
@@ -107,14 +107,14 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// A word that stands for a number.
-    pub(super) fn word(&mut self, key: &'static str, word: &str, value: Option<&str>) {
+    pub(crate) fn word(&mut self, key: &'static str, word: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.value(key, word, Value::Text(value));
         }
     }
 
     /// The word at a number's place among `names`.
-    pub(super) fn named(
+    pub(crate) fn named(
         &mut self,
         key: &'static str,
         word: &str,
@@ -126,7 +126,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// Said when it is so: a word, `true`.
-    pub(super) fn yes(&mut self, key: &'static str, word: &str, is_so: bool) {
+    pub(crate) fn yes(&mut self, key: &'static str, word: &str, is_so: bool) {
         if is_so {
             self.field(key, Value::True);
             self.say_word(word);
@@ -135,7 +135,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
 
     /// `true` or `false`; in text the word, or the other one. An empty one
     /// is not said.
-    pub(super) fn either(
+    pub(crate) fn either(
         &mut self,
         key: &'static str,
         words: (&str, &str),
@@ -152,7 +152,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// `true` or `false`; in text `on` or `off` behind the key.
-    pub(super) fn on_off(&mut self, key: &'static str, number: Option<u8>) {
+    pub(crate) fn on_off(&mut self, key: &'static str, number: Option<u8>) {
         let Some(number) = number else {
             return;
         };
@@ -161,7 +161,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// A link, unless it is none.
-    pub(super) fn device(&mut self, key: &'static str, word: &str, index: Option<u32>) {
+    pub(crate) fn device(&mut self, key: &'static str, word: &str, index: Option<u32>) {
         if let Some(index) = index.filter(|index| *index != 0) {
             let name = Value::Name(self.view.device(index));
             self.value(key, word, name);
@@ -169,47 +169,47 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// A link; `*` where it is none.
-    pub(super) fn device_or_star(&mut self, key: &'static str, index: Option<u32>) {
+    pub(crate) fn device_or_star(&mut self, key: &'static str, index: Option<u32>) {
         match index {
             Some(0) => self.value(key, key, Value::Text("*")),
             index => self.device(key, key, index),
         }
     }
 
-    pub(super) fn address(&mut self, key: &'static str, word: &str, address: Option<IpAddr>) {
+    pub(crate) fn address(&mut self, key: &'static str, word: &str, address: Option<IpAddr>) {
         if let Some(address) = address {
             self.value(key, word, Value::Address(address));
         }
     }
 
     /// An end of a tunnel, or `any`.
-    pub(super) fn end_point(&mut self, key: &'static str, address: Option<IpAddr>) {
+    pub(crate) fn end_point(&mut self, key: &'static str, address: Option<IpAddr>) {
         match address.filter(|address| !address.is_unspecified()) {
             Some(address) => self.value(key, key, Value::Address(address)),
             None => self.value(key, key, Value::Text("any")),
         }
     }
 
-    pub(super) fn mac(&mut self, key: &'static str, word: &str, mac: Option<[u8; 6]>) {
+    pub(crate) fn mac(&mut self, key: &'static str, word: &str, mac: Option<[u8; 6]>) {
         if let Some(mac) = mac.and_then(|mac| LinkLayerAddress::new(&mac)) {
             self.value(key, word, Value::LinkLayer(&mac));
         }
     }
 
-    pub(super) fn object(&mut self, key: &'static str) {
+    pub(crate) fn object(&mut self, key: &'static str) {
         if let To::Fields(visit) = &mut self.to {
             visit.object(key);
         }
     }
 
-    pub(super) fn end_object(&mut self) {
+    pub(crate) fn end_object(&mut self) {
         if let To::Fields(visit) = &mut self.to {
             visit.end_object();
         }
     }
 
     /// A list; in text its items stand behind a word, with `between` them.
-    pub(super) fn list<'i>(
+    pub(crate) fn list<'i>(
         &mut self,
         key: &'static str,
         word: &str,
@@ -235,7 +235,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// Flags: in text with commas, up to `>`.
-    pub(super) fn flags<'i>(
+    pub(crate) fn flags<'i>(
         &mut self,
         key: &'static str,
         names: impl IntoIterator<Item = Value<'i>>,
@@ -258,7 +258,7 @@ impl<'p, 'v, V: Visit> Put<'p, 'v, V> {
     }
 
     /// A list of objects of two numbers; in text `FROM:TO`.
-    pub(super) fn pairs(&mut self, key: &'static str, pairs: &[(u32, u32)]) {
+    pub(crate) fn pairs(&mut self, key: &'static str, pairs: &[(u32, u32)]) {
         match &mut self.to {
             To::Fields(visit) => {
                 visit.list(key);
@@ -289,7 +289,7 @@ fn truth(number: u64) -> Value<'static> {
 
 /// The type of service of a tunnel's packets: that of the packet inside,
 /// or a number; 0 is not said.
-pub(super) fn tos<V: Visit>(put: &mut Put<'_, '_, V>, tos: Option<u8>) {
+pub(crate) fn tos<V: Visit>(put: &mut Put<'_, '_, V>, tos: Option<u8>) {
     match tos {
         Some(1) => {
             put.field("tos", Value::Hex(1));
@@ -301,7 +301,7 @@ pub(super) fn tos<V: Visit>(put: &mut Put<'_, '_, V>, tos: Option<u8>) {
 
 /// The time to live of a tunnel's packets under a word; of 0 text says
 /// another.
-pub(super) fn ttl<V: Visit>(put: &mut Put<'_, '_, V>, word: &str, ttl: u8, of_0: &str) {
+pub(crate) fn ttl<V: Visit>(put: &mut Put<'_, '_, V>, word: &str, ttl: u8, of_0: &str) {
     put.field("ttl", Value::Number(ttl.into()));
     match ttl {
         0 => put.say(word, Value::Text(of_0)),

@@ -135,3 +135,24 @@ fn what_cannot_be_is_refused_by_name() {
         assert!(error.contains(said), "{line}: {error}");
     }
 }
+
+/// Where net-tools' words were asked for, none of them is read as BSD's.
+#[test]
+fn another_style_never_deletes_what_net_tools_would_list() {
+    let by_name = |line| parsed(line, Called::ByItsName).unwrap_err();
+    for line in [
+        "--style bsd -d -a",
+        "--json -d -a",
+        "--style linux -d -a",
+        "--json -d 10.0.0.1",
+        "--style linux -s 10.0.0.1 2:0:0:0:0:1",
+        "--json -f -",
+    ] {
+        assert!(by_name(line).contains("by the name arp"), "{line}");
+    }
+    for line in ["--style linux -d -a", "-e -d -a"] {
+        assert!(ours(line).unwrap_err().contains("net-tools"), "{line}");
+    }
+    assert!(ours("--style linux -d 10.0.0.1").is_ok());
+    assert!(parsed("--json -a", Called::ByItsName).is_ok());
+}

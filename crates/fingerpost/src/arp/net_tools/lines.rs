@@ -31,10 +31,19 @@ fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+fn unread(file: &str) -> Failed {
+    failed(format!("arp: cannot open etherfile {file} !"))
+}
+
+/// Opens a file, for which all rights may be needed.
+pub fn open(file: &str) -> Result<File, Failed> {
+    File::open(file).map_err(|_| unread(file))
+}
+
 /// Reads a file. What net-tools would leave in the middle for is refused.
-pub fn read(file: &str, said: &Said) -> Result<Lines, Failed> {
-    let unread = |_| failed(format!("arp: cannot open etherfile {file} !"));
-    let mut reader = BufReader::new(File::open(file).map_err(unread)?);
+pub fn read(file: &str, from: File, said: &Said) -> Result<Lines, Failed> {
+    let unread = |_| unread(file);
+    let mut reader = BufReader::new(from);
     let mut lines = Lines {
         file: file.to_owned(),
         entries: Vec::new(),

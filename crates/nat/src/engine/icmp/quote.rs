@@ -50,7 +50,7 @@ impl<'a> Quote<'a> {
         let is_later_fragment = ip.fragment_offset_bytes() != 0;
         let (ports, port_at, checksum_at) = match ip.protocol() {
             _ if is_later_fragment => ([0, 0], None, None),
-            protocol::UDP => ([word(0)?, word(2)?], Some(own_at), Some(6)),
+            protocol::UDP | protocol::UDP_LITE => ([word(0)?, word(2)?], Some(own_at), Some(6)),
             protocol::TCP => ([word(0)?, word(2)?], Some(own_at), Some(16)),
             protocol::ICMP => {
                 let identifier = word(4)?;
@@ -185,7 +185,7 @@ impl<'a> Quote<'a> {
             && let Some(old) = word_at(upper, at)
         {
             let new = match key.protocol() {
-                protocol::UDP => addresses.and(changed).apply_udp(old),
+                protocol::UDP | protocol::UDP_LITE => addresses.and(changed).apply_udp(old),
                 protocol::TCP => addresses.and(changed).apply(old),
                 _ => changed.apply(old),
             };

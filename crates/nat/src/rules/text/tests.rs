@@ -92,6 +92,15 @@ fn addresses_protocols_and_switches() {
 fn errors_say_where() {
     assert_eq!(at("\nredirect_port tcp 10.0.0.5 8080"), (2, 19));
     assert_eq!(at("redirect_port sctp 10.0.0.5:80 8080"), (1, 15));
+    for name in ["sctp", "esp"] {
+        let line = format!("redirect_port {name} 10.0.0.5:80 8080");
+        let said = parse(&line).unwrap_err().to_string();
+        assert!(
+            said.contains(&format!("redirect_proto {name} takes")),
+            "{said}"
+        );
+        parse(&format!("redirect_proto {name} 10.0.0.5")).unwrap();
+    }
     assert_eq!(
         at("redirect_port tcp 10.0.0.5:80 8080 1.2.3.4 more"),
         (1, 44)
@@ -127,13 +136,18 @@ fn how_the_engine_works() {
         Statement::Pooling(Pooling::Arbitrary)
     );
     assert_eq!(one("helper ftp no"), Statement::Helper("ftp", false));
+    assert_eq!(one("helper sip"), Statement::Helper("sip", true));
+    assert_eq!(one("skinny_port 2000"), Statement::SkinnyPort(2_000));
+    assert_eq!(one("skinny_port 0"), Statement::SkinnyPort(0));
     assert_eq!(one("max_flows 16777214"), Statement::MaxFlows(16_777_214));
     assert_eq!(one("at_cap evict"), Statement::AtCap(AtCap::Evict));
     for (line, place) in [
         ("timeout udp", "1:12: the line ends"),
         ("timeout udp 0", "1:13: `0`"),
         ("timeout tcp 9", "1:9: `tcp`"),
-        ("helper sip", "1:8: `sip`"),
+        ("helper h323", "1:8: `h323`"),
+        ("skinny_port", "1:12: the line ends"),
+        ("skinny_port 65536", "1:13: `65536`"),
         ("max_flows 16777215", "1:11:"),
         ("at_cap grow", "1:8: `grow` is not refuse or evict"),
         ("pooling paired yes", "1:16: `yes`"),

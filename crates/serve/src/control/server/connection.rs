@@ -31,6 +31,8 @@ const MIN_SORTING_BYTES: usize = 64 << 10;
 const SORTING_PART: usize = 4;
 /// How long somebody waits for others' rows to be sorted.
 const TURN: Duration = Duration::from_secs(30);
+/// How old timers may be that a long answer goes on with.
+const TIMERS_AGE: Duration = Duration::from_millis(500);
 /// How much nicer than the others a thread is that sorts for somebody, or
 /// tells changes.
 const NICE: i32 = 10;
@@ -138,6 +140,14 @@ fn respond(
     }
     let names = shared.names();
     let ended = || shared.stopping.load(Ordering::Relaxed) || client.is_gone();
+    if let Ask::Question(question) = ask
+        && !namespace.refresh_timers(question, Duration::ZERO)
+    {
+        return Ok(Given {
+            rows: 0,
+            open: true,
+        });
+    }
     match ask {
         Ask::Question(question) if is_sorted(question) => {
             let given = sorted(question, shared, client, &namespace, &names, out);
@@ -146,7 +156,7 @@ fn respond(
         Ask::Question(question) => {
             if let Some(walk) = Walk::of_answer(question) {
                 namespace.refresh(question.object, question.output.statistics);
-                return walked(walk, &namespace, &names, out).map(Given::from);
+                return walked(walk, question, &namespace, &names, out).map(Given::from);
             }
         }
         Ask::RouteDiff(question) => {
@@ -234,11 +244,13 @@ fn compared(
 /// takes none, none is held: the answer goes on from the newest tables.
 fn walked(
     mut walk: Walk,
+    question: &Question,
     namespace: &Namespace,
     names: &Names,
     out: &mut Outbox<'_>,
 ) -> Result<u64, Failure> {
     while !walk.is_over() {
+        namespace.refresh_timers(question, TIMERS_AGE);
         let tables = namespace.tables();
         let now_millis = namespace.source.now_millis();
         let mut takes = true;

@@ -90,6 +90,30 @@ fn bsd_lines() {
     );
 }
 
+/// The words of FreeBSD's `arp.c`, in its order: the time that is left, what
+/// is published, the kind of link.
+#[test]
+fn bsd_tells_each_end_of_an_entry() {
+    for (lifetime, published, said) in [
+        (Lifetime::Permanent, false, " permanent [ethernet]"),
+        (Lifetime::Permanent, true, " permanent published [ethernet]"),
+        (
+            Lifetime::Seconds(1),
+            false,
+            " expires in 1 seconds [ethernet]",
+        ),
+        (Lifetime::Seconds(0), false, " expired [ethernet]"),
+    ] {
+        let row = Entry {
+            lifetime,
+            published,
+            ..entry(7)
+        };
+        let line = format!("? (10.0.0.7) at 02:00:00:00:00:07 on v0{said}\n");
+        assert_eq!(print(Style::Bsd, &[row]), line);
+    }
+}
+
 /// What net-tools 2.10 printed for such entries.
 #[test]
 fn net_tools_lines_and_table() {
