@@ -46,6 +46,7 @@ mod index;
 mod key;
 mod mapping;
 mod parse;
+mod part;
 pub mod pcp;
 mod ports;
 mod proxied;
