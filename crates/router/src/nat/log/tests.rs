@@ -177,9 +177,9 @@ fn a_damaged_journal_keeps_no_translation_from_starting() {
     assert!(Writer::write(&mut written, &all).is_ok());
     drop(written);
     let files = fs::read_dir(&path).unwrap();
-    let files = files.map(|entry| entry.unwrap().path());
+    let mut files = files.map(|entry| entry.unwrap().path());
     let named = |path: &std::path::PathBuf| path.extension().is_some_and(|of| of == "journal");
-    let file = files.filter(named).next().unwrap();
+    let file = files.find(named).unwrap();
     let whole = fs::read(&file).unwrap();
     let settings = rules(&directory, "alias_address 192.0.2.1\n");
     // Where chunks end, and how many records there are.
