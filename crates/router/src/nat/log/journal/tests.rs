@@ -409,7 +409,7 @@ fn damage_in_an_index_is_said() {
     let mut refused = 0;
     // The header, all sums, and of the orders some.
     let ends = |byte: &usize| *byte < 20 || whole.len() - *byte <= 12;
-    for byte in (0..whole.len()).filter(|byte| byte % 37 == 0 || ends(byte)) {
+    for byte in (0..whole.len()).filter(|byte| byte.is_multiple_of(37) || ends(byte)) {
         let mut damaged = whole.clone();
         damaged[byte] ^= 0x08;
         std::fs::write(&path, &damaged).unwrap();
