@@ -12,6 +12,7 @@
 //! - `syslog`, `ipfix`: the two protocols; `stream`: their connections.
 //! - `journal`: files, and `who`, which reads them.
 
+mod clock;
 mod ipfix;
 pub mod journal;
 mod options;
@@ -22,11 +23,9 @@ mod syslog;
 
 use std::time::Instant;
 
-/// Milliseconds since 1970.
-pub use linux::mirror::now_millis as wall_millis;
 use nat::Nat;
-use rustix::time::{ClockId, clock_gettime};
 
+pub use clock::{boot_millis, wall_millis};
 pub use options::Options;
 pub use place::Told;
 use place::{END, MOST, Place};
@@ -116,13 +115,6 @@ impl Log {
     pub fn end(self) -> Vec<Told> {
         self.places.into_iter().map(Place::end).collect()
     }
-}
-
-/// Milliseconds since the machine was started, sleep included.
-pub fn boot_millis() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
 /// What happened next in an engine, a session or something about a block;

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::clock::wall_millis;
 use super::place::{Failed, Writer};
 use super::record::{Record, What};
 use super::stream::Connection;
@@ -112,7 +113,7 @@ impl Writer for Ipfix {
     fn write(&mut self, records: &[Record]) -> Result<(), Failed> {
         let mut written = 0;
         while let Some(rest) = records.get(written..).filter(|rest| !rest.is_empty()) {
-            self.begin(super::wall_millis());
+            self.begin(wall_millis());
             let mut taken = 0;
             let mut sent = 0;
             while let Some(record) = rest.get(taken) {
@@ -143,7 +144,7 @@ impl Writer for Ipfix {
     fn tick(&mut self) -> Result<(), String> {
         // Templates for who begins to listen, also while nothing happens.
         if self.wants_templates() {
-            self.begin(super::wall_millis());
+            self.begin(wall_millis());
             return self.send(0);
         }
         Ok(())

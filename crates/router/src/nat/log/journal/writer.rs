@@ -9,9 +9,9 @@ use tracing::warn;
 
 use super::held::{Held, held, last};
 use super::{BEGINS, MODE, Named, bytes, files, held_of, index, index_of, packed};
+use crate::nat::log::clock::{boot_millis, wall_millis};
 use crate::nat::log::place::{Failed, Writer};
 use crate::nat::log::record::{Record, What};
-use crate::nat::log::{boot_millis, wall_millis};
 
 /// How far the time of day is set back before that is another era.
 const STEP_MILLIS: u64 = 1_000;
