@@ -52,6 +52,9 @@ pub const FOR_TESTS: &[Needed] = &[
     ("vsftpd", "vsftpd"),
     // Telephones that call through it.
     ("sipp", "sip-tester"),
+    // Sessions that outlive its restart.
+    ("ssh", "openssh-client"),
+    ("/usr/sbin/sshd", "openssh-server"),
     // Those who ask it for ports.
     ("natpmpc", "natpmpc"),
     // router: what may be in its way, and offloads of veth pairs.

@@ -48,8 +48,9 @@ pub struct Arguments {
     /// Receive buffer of the mirror, bytes; every second seed has 4,096
     #[arg(long, default_value_t = 1 << 20)]
     buffer: usize,
-    /// Seconds until both sides must be the same
-    #[arg(long, default_value_t = 4)]
+    /// Seconds until both sides must be the same: the kernel announces IPv6
+    /// addresses from a queue, which is late where the machine is busy
+    #[arg(long, default_value_t = 30)]
     settles: u64,
     /// Runs that shrinking a failure may take
     #[arg(long, default_value_t = 150)]

@@ -68,11 +68,30 @@ pub struct Config {
     /// HTTP.
     #[serde(deserialize_with = "serve::http::config::section")]
     pub http: Http,
+    /// The translation that is asked.
+    pub nat: Nat,
     /// What is called by the names of `ip` and `bridge`.
     pub ip: Ip,
     /// Forwarding at XDP: `fingerpost router`, and where `up` asks it.
     #[serde(deserialize_with = "router::live::section")]
     pub router: Configured,
+}
+
+/// The translation that is asked, over HTTP and for metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Nat {
+    /// Its control socket.
+    #[serde(deserialize_with = "absolute_path")]
+    pub control: Option<PathBuf>,
+}
+
+impl Default for Nat {
+    fn default() -> Self {
+        Self {
+            control: Some(translation::USUAL.into()),
+        }
+    }
 }
 
 /// What is called by the names of `ip` and `bridge`.

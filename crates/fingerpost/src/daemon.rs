@@ -217,6 +217,7 @@ impl Daemon {
         self.whole.forwarding = forwarding(self.config.router.control.clone());
         let http = http::Service::start(http, words::load(), self.server.budget())?;
         http.show_snmp(self.whole.snmp.clone());
+        http.show_nat(self.config.nat.control.clone());
         http.show_forwarding(self.whole.forwarding.clone());
         self.http = Some(http);
         self.record()?;
@@ -505,6 +506,7 @@ impl Daemon {
                 failed.push("http");
             }
             http.rename(words::load());
+            http.show_nat(config.nat.control.clone());
         }
         failed
     }

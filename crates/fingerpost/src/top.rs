@@ -1,7 +1,8 @@
 //! `fingerpost top`: rates of links, sizes and changes of the tables, the
-//! neighbours and prefixes that change most, on a full screen, as text or
-//! as JSON. It asks the daemon over its control socket like any client and
-//! reckons the rates itself. Called by the command line.
+//! neighbours and prefixes that change most, the subscribers of a translation
+//! that have most, on a full screen, as text or as JSON. It asks the daemon
+//! over its control socket like any client, and the translation over its own,
+//! and reckons the rates itself. Called by the command line.
 
 mod busiest;
 mod command;
@@ -14,6 +15,7 @@ mod model;
 mod report;
 mod sample;
 mod screen;
+mod subscribers;
 mod terminal;
 mod units;
 
@@ -40,5 +42,5 @@ pub fn run(top: &Top) -> Result<()> {
              `--json` one object after the other"
         );
     }
-    terminal::run(&daemon, top.interval)
+    terminal::run(&daemon, top)
 }

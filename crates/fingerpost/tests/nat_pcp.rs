@@ -11,7 +11,7 @@ mod common;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroU16;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -46,26 +46,7 @@ impl Trial {
         let directory = TempDir::new().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::write(path("rules"), RULES).unwrap();
-        let mut command = middle.command(program());
-        command
-            .args(["nat", "run", "--json", "--tun", "fpin", "fpout", "--rules"])
-            .arg(path("rules"))
-            .arg("--control")
-            .arg(path("control"))
-            .stdout(Stdio::piped());
-        let translation = Child::spawn(command).unwrap();
-        for (device, to) in [("fpin", &client), ("fpout", &stranger)] {
-            let shown = || middle.ip(&["link", "show", device]).ok();
-            wait_until(PATIENCE, device, shown).unwrap();
-            let moved = ["link", "set", device, "netns", to.name()];
-            middle.ip(&moved).unwrap();
-        }
-        let inside = "addr add 10.0.0.2/24 dev fpin\nlink set fpin up\nlink set lo up\n\
-                      route add default via 10.0.0.1 dev fpin\n";
-        client.ip_batch(inside).unwrap();
-        let outside = "addr add 198.51.100.9/32 dev fpout\nlink set fpout up\n\
-                       route add 192.0.2.0/24 dev fpout\n";
-        stranger.ip_batch(outside).unwrap();
+        let translation = started([&client, &middle, &stranger], directory.path());
         Some(Self {
             client,
             stranger,
@@ -73,6 +54,14 @@ impl Trial {
             directory,
             translation,
         })
+    }
+
+    /// Ends it, and starts another one in its place.
+    fn restart(&mut self) {
+        self.translation.signal(Signal::INT).unwrap();
+        assert!(self.translation.wait(PATIENCE).unwrap().success());
+        let namespaces = [&self.client, &self.middle, &self.stranger];
+        self.translation = started(namespaces, self.directory.path());
     }
 
     fn control(&self) -> PathBuf {
@@ -129,6 +118,34 @@ impl Trial {
         let stdout = self.translation.process().stdout.take().unwrap();
         serde_json::from_reader(stdout).unwrap()
     }
+}
+
+/// A translation between the kernels of a client and a stranger.
+fn started([client, middle, stranger]: [&Netns; 3], directory: &Path) -> Child {
+    let path = |name: &str| directory.join(name);
+    let mut command = middle.command(program());
+    command
+        .args(["nat", "run", "--json", "--tun", "fpin", "fpout", "--rules"])
+        .arg(path("rules"))
+        .arg("--control")
+        .arg(path("control"))
+        .arg("--state")
+        .arg(path("state"))
+        .stdout(Stdio::piped());
+    let translation = Child::spawn(command).unwrap();
+    for (device, to) in [("fpin", client), ("fpout", stranger)] {
+        let shown = || middle.ip(&["link", "show", device]).ok();
+        wait_until(PATIENCE, device, shown).unwrap();
+        let moved = ["link", "set", device, "netns", to.name()];
+        middle.ip(&moved).unwrap();
+    }
+    let inside = "addr add 10.0.0.2/24 dev fpin\nlink set fpin up\nlink set lo up\n\
+                  route add default via 10.0.0.1 dev fpin\n";
+    client.ip_batch(inside).unwrap();
+    let outside = "addr add 198.51.100.9/32 dev fpout\nlink set fpout up\n\
+                   route add 192.0.2.0/24 dev fpout\n";
+    stranger.ip_batch(outside).unwrap();
+    translation
 }
 
 fn bound(address: Ipv4Addr, port: u16) -> UdpSocket {
@@ -190,6 +207,39 @@ fn natpmpc_gets_ports_and_gives_them_back() {
     let counted = trial.end();
     assert!(counted["out"]["answered"].as_u64() > Some(8), "{counted}");
     assert_eq!(counted["leases"], 3);
+}
+
+/// The seconds that natpmpc says the gateway knows what it was asked for.
+fn epoch(said: &str) -> u64 {
+    let (_, rest) = said.split_once("epoch = ").unwrap();
+    let digits = rest.split(|of: char| !of.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+#[test]
+fn ports_that_were_asked_for_outlive_a_restart() {
+    let Some(mut trial) = Trial::new() else {
+        return;
+    };
+    trial.natpmpc(&["-a", "8080", "4000", "udp", "600"]);
+    // Until it is told from one that has just begun.
+    let before = wait_until(PATIENCE, "some seconds", || {
+        let known = epoch(&trial.natpmpc(&[]));
+        (known >= 5).then_some(known)
+    });
+    let before = before.unwrap();
+    trial.restart();
+    let [lease] = &trial.leases(&[])[..] else {
+        unreachable!()
+    };
+    assert_eq!(lease["alias_port"], 8080);
+    let left = lease["expires_millis"].as_u64();
+    assert!(left < Some(600_000), "{lease}");
+    // Nobody asked again, and who comes from outside gets in.
+    assert!(trial.reaches(4000, 8080));
+    let after = epoch(&trial.natpmpc(&[]));
+    assert!(after >= before, "{before} s, then {after} s");
+    trial.end();
 }
 
 #[test]

@@ -77,16 +77,18 @@ impl Trial {
         self.directory.path().join(name)
     }
 
-    fn translation(&self, options: &[&str]) -> Child {
+    /// A translation to a device, that fails or is to be given its ends.
+    fn spawn(&self, outside: &str, options: &[&str]) -> Child {
         let mut command = self.middle.command(program());
         command.current_dir(self.directory.path());
         match self.by {
             By::Run => {
-                command.args(["nat", "run", "--json", "--tun", "fpin", "fpout"]);
+                command.args(["nat", "run", "--json", "--tun", "fpin", outside]);
                 command.args(["--rules=rules", "--control=control"]);
             }
             By::Forward(workers) => {
-                command.args(["forward", "--json", "--tun=fpin=lan", "--tun=fpout=wan"]);
+                command.args(["forward", "--json", "--tun=fpin=lan"]);
+                command.arg(format!("--tun={outside}=wan"));
                 command.args(["--tables=tables", "--nat=rules", "--outside=wan"]);
                 command.args(["--nat-control=control", &format!("--workers={workers}")]);
             }
@@ -95,7 +97,11 @@ impl Trial {
             .args(options)
             .stdout(Stdio::piped())
             .stderr(fs::File::create(self.path("complaints")).unwrap());
-        let nat = Child::spawn(command).unwrap();
+        Child::spawn(command).unwrap()
+    }
+
+    fn translation(&self, options: &[&str]) -> Child {
+        let nat = self.spawn("fpout", options);
         for (device, to) in [("fpin", &self.client), ("fpout", &self.server)] {
             let shown = || self.middle.ip(&["link", "show", device]).ok();
             wait_until(PATIENCE, device, shown).unwrap_or_else(|error| {
@@ -244,6 +250,161 @@ fn sessions_outlive_a_stop_and_a_start() {
         );
         trial.end(nat);
     }
+}
+
+/// A real ssh session: what is said to it comes back.
+struct Ssh {
+    _server: Child,
+    client: Child,
+}
+
+impl Ssh {
+    fn new(trial: &Trial) -> Self {
+        let path = |name: &str| trial.path(name).display().to_string();
+        for key in ["host_key", "key"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]);
+            assert!(keygen.status().unwrap().success());
+        }
+        fs::create_dir_all("/run/sshd").unwrap();
+        let config = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+             ListenAddress {SERVER}:2222\nPermitRootLogin prohibit-password\n",
+            path("host_key"),
+            path("key.pub")
+        );
+        fs::write(trial.path("sshd_config"), config).unwrap();
+        let mut server = trial.server.command("/usr/sbin/sshd");
+        server.args(["-D", "-e", "-f", &path("sshd_config")]);
+        let log = fs::File::create(trial.path("sshd.log")).unwrap();
+        let server = Child::spawn({
+            server.stderr(log);
+            server
+        })
+        .unwrap();
+        let mut client = trial.client.command("ssh");
+        client
+            .args(["-i", &path("key"), "-p", "2222", "-b", "10.0.0.4"])
+            .args(["-o", "StrictHostKeyChecking=no"])
+            .args(["-o", "UserKnownHostsFile=/dev/null"])
+            .args(["-o", "BatchMode=yes", "-o", "ConnectionAttempts=60"])
+            .arg(format!("root@{SERVER}"))
+            .arg("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(trial.path("ssh.log")).unwrap());
+        Self {
+            _server: server,
+            client: Child::spawn(client).unwrap(),
+        }
+    }
+
+    fn says(&mut self, word: &[u8; 4]) {
+        let ssh = self.client.process();
+        ssh.stdin.as_mut().unwrap().write_all(word).unwrap();
+        let mut read = [0; 4];
+        ssh.stdout.as_mut().unwrap().read_exact(&mut read).unwrap();
+        assert_eq!(&read, word);
+    }
+}
+
+#[test]
+fn ssh_and_a_transfer_by_iperf3_outlive_a_stop_and_a_start() {
+    let rules = "alias_address 192.0.2.1\nport_range 1024-65535\n\
+                 subscribers 10.0.0.0/24\nport_blocks size 64\nstate_file state\n";
+    let Some(trial) = Trial::new(By::Run, rules) else {
+        return;
+    };
+    let nat = trial.translation(&[]);
+    let mut ssh = Ssh::new(&trial);
+    ssh.says(b"once");
+    let mut server = trial.server.command("iperf3");
+    server.args(["-s", "-1", "-B", &SERVER.to_string()]);
+    let _server = Child::spawn({
+        server.stdout(Stdio::null());
+        server
+    })
+    .unwrap();
+    // A bounded stream, so that a machine under load keeps up with it.
+    let mut iperf = trial.client.command("iperf3");
+    iperf
+        .args(["-c", &SERVER.to_string(), "-B", "10.0.0.3", "-J"])
+        .args(["-b", "10M", "-t", "12"])
+        .stdout(Stdio::piped());
+    let listening = || {
+        let shown = trial.server.run("ss", &["-Htln", "sport = :5201"]).ok()?;
+        (!shown.trim().is_empty()).then_some(())
+    };
+    wait_until(PATIENCE, "iperf3 to listen", listening).unwrap();
+    let iperf = iperf.spawn().unwrap();
+    // Its two connections, and ssh's.
+    wait_until(PATIENCE, "the connections", || {
+        (trial.flows() >= 3).then_some(())
+    })
+    .unwrap();
+    thread::sleep(Duration::from_secs(3));
+    trial.end(nat);
+    let _nat = trial.translation(&[]);
+    ssh.says(b"more");
+    let output = iperf.wait_with_output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{}", said["error"]);
+    let intervals = said["intervals"].as_array().unwrap();
+    let last = &intervals[intervals.len() - 1]["sum"]["bytes"];
+    assert!(last.as_u64() > Some(0), "{said}");
+    let sent = said["end"]["sum_sent"]["bytes"].as_u64().unwrap();
+    let received = said["end"]["sum_received"]["bytes"].as_u64().unwrap();
+    assert!(received > 0 && received <= sent, "{said}");
+}
+
+#[test]
+fn a_start_that_fails_leaves_what_was_kept() {
+    let rules = "alias_address 192.0.2.1\nport_range 1024-65535\n\
+                 subscribers 10.0.0.0/24\nport_blocks size 64 most 4\nstate_file state\n";
+    for by in [By::Run, By::Forward(2)] {
+        let Some(trial) = Trial::new(by, rules) else {
+            return;
+        };
+        let nat = trial.translation(&["--log-journal=journal"]);
+        let mut session = trial.session(2);
+        talk(&mut session, b"once");
+        let blocks = trial.blocks();
+        trial.end(nat);
+        let kept = fs::read(trial.path("state")).unwrap();
+        for _ in 0..2 {
+            // No TUN device.
+            let mut nat = trial.spawn("lo", &["--log-journal=journal"]);
+            assert!(!nat.wait(PATIENCE).unwrap().success(), "{by:?}");
+            assert_eq!(fs::read(trial.path("state")).unwrap(), kept);
+        }
+        let nat = trial.translation(&["--log-journal=journal"]);
+        assert_eq!(trial.blocks(), blocks, "{by:?}: {}", trial.complaints());
+        talk(&mut session, b"more");
+        assert!(!trial.path("state").exists());
+        trial.end(nat);
+    }
+}
+
+#[test]
+fn a_device_that_fails_leaves_what_there_was() {
+    let rules = "alias_address 192.0.2.1\nport_range 1024-65535\nstate_file state\n";
+    let Some(trial) = Trial::new(By::Run, rules) else {
+        return;
+    };
+    let mut nat = trial.translation(&["--log-journal=journal"]);
+    let mut session = trial.session(2);
+    talk(&mut session, b"once");
+    trial.server.ip(&["link", "delete", "fpout"]).unwrap();
+    assert!(!nat.wait(PATIENCE).unwrap().success());
+    assert!(trial.path("state").exists(), "{}", trial.complaints());
+    let nat = trial.translation(&["--log-journal=journal"]);
+    talk(&mut session, b"more");
+    let complaints = trial.complaints();
+    assert!(
+        complaints.contains("1 flows and 0 blocks go on"),
+        "{complaints}"
+    );
+    trial.end(nat);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The order of addresses beside the kernel's, through everything that
-//! changes it, by announcements alone.
+//! changes it, by announcements alone; and which routes go with them.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
 
@@ -144,4 +144,34 @@ fn kept_addresses_keep_their_places() {
     bench.compare("one more");
     bench.netns.ip(&["link", "del", "a0"]).unwrap();
     bench.compare("the end of the link");
+}
+
+/// Where a link goes with all its addresses, the kernel looks after those
+/// routes that prefer its primary addresses (`fib_del_ifaddr`).
+#[test]
+fn routes_that_prefer_a_secondary_address_outlive_its_link() {
+    let Some(bench) = Bench::new("secondary") else {
+        return;
+    };
+    let lines = "link add b0 type veth peer name b1\nlink set b0 up\nlink set b1 up
+        addr add 10.1.0.1/24 dev a0\naddr add 10.1.0.3/24 dev a0
+        addr add 10.1.0.4/24 dev a0\naddr add 10.1.0.5/24 dev a0
+        addr add 10.1.1.1/32 dev a0\naddr add 10.2.0.1/24 dev b0
+        route add prohibit 192.0.2.0/24 src 10.1.0.1
+        route add prohibit 192.0.3.0/24 src 10.1.0.3
+        route add 192.0.4.0/24 via 10.2.0.2 src 10.1.0.4
+        route add 192.0.5.0/24 via 10.2.0.2 src 10.1.0.5
+        route add 192.0.6.0/24 via 10.2.0.2 src 10.1.1.1
+        addr del 10.1.0.3/24 dev a0\nlink del a0";
+    bench.netns.ip_batch(lines).unwrap();
+    bench.compare("link del a0");
+    let has = |net: u8| {
+        let prefix = format!("192.0.{net}.0/24");
+        let theirs = bench.netns.ip(&["route", "show", &prefix]).unwrap();
+        let tables = bench.mirror.reader().snapshot();
+        let ours = tables.routes.exact(254, prefix.parse().unwrap()).next();
+        assert_eq!(ours.is_some(), !theirs.is_empty(), "{prefix}: {theirs}");
+        ours.is_some()
+    };
+    assert_eq!([2, 3, 4, 5, 6].map(has), [false, false, true, true, false]);
 }

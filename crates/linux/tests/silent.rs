@@ -161,31 +161,6 @@ fn routes_that_prefer_a_lost_source_go_or_lose_the_preference() {
     );
 }
 
-/// Where a link goes with all its addresses, the kernel looks after those
-/// routes that prefer its primary addresses (`fib_del_ifaddr`).
-#[test]
-fn routes_that_prefer_a_secondary_address_outlive_its_link() {
-    let Some(bench) = Bench::new("secondary") else {
-        return;
-    };
-    bench.all(PAIRS);
-    bench.each(
-        "addr add 10.1.0.3/24 dev va
-         addr add 10.1.0.4/24 dev va
-         addr add 10.1.0.5/24 dev va
-         addr add 10.1.1.1/32 dev va
-         route add prohibit 192.0.2.0/24 src 10.1.0.1
-         route add prohibit 192.0.3.0/24 src 10.1.0.3
-         route add 192.0.4.0/24 via 10.2.0.2 src 10.1.0.4
-         route add 192.0.5.0/24 via 10.2.0.2 src 10.1.0.5
-         route add 192.0.6.0/24 via 10.2.0.2 src 10.1.1.1
-         addr del 10.1.0.3/24 dev va
-         link del va",
-    );
-    assert!(!bench.has_route("192.0.3.0/24"));
-    assert!(bench.has_route("192.0.4.0/24"));
-}
-
 #[test]
 fn next_hop_objects_take_routes_and_groups_along() {
     let Some(bench) = Bench::new("nh") else {

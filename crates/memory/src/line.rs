@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn every_pattern_of_two_tags_matches_as_the_loop_says() {
-        for pattern in 0..=u16::MAX {
+        // Miri takes minutes for all.
+        let step = if cfg!(miri) { 251 } else { 1 };
+        for pattern in (0..=u16::MAX).step_by(step) {
             let tags: [u8; 16] = std::array::from_fn(|at| ((pattern >> at) & 1) as u8 * 0xff);
             assert_eq!(matching(&tags, 0xff), pattern);
             assert_eq!(matching(&tags, 0), !pattern);

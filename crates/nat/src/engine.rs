@@ -11,6 +11,7 @@ mod give;
 mod icmp;
 mod incoming;
 mod lease;
+mod leases_saved;
 mod listing;
 mod mapped;
 mod outgoing;
@@ -210,7 +211,7 @@ impl Nat {
             self.one::<true>(bytes)
         };
         self.sweep_a_call();
-        count(&mut self.statistics.out, verdict);
+        self.statistics.count(Direction::Out, bytes, verdict);
         verdict
     }
 
@@ -224,7 +225,7 @@ impl Nat {
             self.one::<false>(bytes)
         };
         self.sweep_a_call();
-        count(&mut self.statistics.incoming, verdict);
+        self.statistics.count(Direction::In, bytes, verdict);
         verdict
     }
 
@@ -239,7 +240,7 @@ impl Nat {
         } else {
             self.batch::<true>(packets, now_millis);
         }
-        count_all(&mut self.statistics.out, packets);
+        self.statistics.count_all(Direction::Out, packets);
     }
 
     /// Translates a batch of incoming packets; as
@@ -251,7 +252,7 @@ impl Nat {
         } else {
             self.batch::<false>(packets, now_millis);
         }
-        count_all(&mut self.statistics.incoming, packets);
+        self.statistics.count_all(Direction::In, packets);
     }
 
     /// Undoes [`Nat::translate_out`]: a packet as it left (its source is an
@@ -289,6 +290,8 @@ impl Nat {
             events_lost: self.events.lost(),
             block_events_lost: tracked.map_or(0, |of| of.events.lost()),
             subscribers: tracked.map_or(0, |of| of.subscribers.len()),
+            subscribers_made: tracked.map_or(0, |of| of.subscribers.entered().0),
+            subscribers_refused: tracked.map_or(0, |of| of.subscribers.entered().1),
             blocks: tracked
                 .and_then(|of| of.pool.as_ref())
                 .map_or(0, |pool| pool.taken()),
@@ -320,6 +323,14 @@ impl Nat {
     /// The next event of a subscriber or block. O(1).
     pub fn next_block_event(&mut self) -> Option<BlockEvent> {
         self.tracked.as_mut()?.events.pop()
+    }
+
+    /// When the next event happened, and the next one of a subscriber or
+    /// block: for who wants both in order. O(1).
+    pub fn next_events_at(&self) -> (Option<u64>, Option<u64>) {
+        let blocks = self.tracked.as_ref();
+        let of_block = blocks.and_then(|of| of.events.next_millis());
+        (self.events.next_millis(), of_block)
     }
 
     /// The flow of an outgoing (its source and destination) or incoming
@@ -633,33 +644,6 @@ fn check_ports(ports: &RangeInclusive<u16>) -> Result<(), Error> {
         return Err(Error::Ports { first, last });
     }
     Ok(())
-}
-
-#[inline(always)]
-fn count(counters: &mut [u64; Verdict::ALL.len()], verdict: Verdict) {
-    if let Some(counter) = counters.get_mut(verdict.index()) {
-        *counter += 1;
-    }
-}
-
-/// Counts a batch. Most packets of one have the same verdict: these are
-/// added up at once, because a counter that is raised by each waits for the
-/// one before.
-#[inline(always)]
-fn count_all(counters: &mut [u64; Verdict::ALL.len()], packets: &[Packet<'_>]) {
-    let Some(common) = packets.first().map(|packet| packet.verdict) else {
-        return;
-    };
-    let alike = packets.iter().filter(|packet| packet.verdict == common);
-    let alike = alike.count();
-    if let Some(counter) = counters.get_mut(common.index()) {
-        *counter += alike as u64;
-    }
-    if alike < packets.len() {
-        for packet in packets.iter().filter(|packet| packet.verdict != common) {
-            count(counters, packet.verdict);
-        }
-    }
 }
 
 /// An address in memory order.

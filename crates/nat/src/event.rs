@@ -89,6 +89,11 @@ impl Events {
         })
     }
 
+    /// When the next one happened.
+    pub fn next_millis(&self) -> Option<u64> {
+        self.ring.front().map(|row| row.at_millis)
+    }
+
     pub fn lost(&self) -> u64 {
         self.lost
     }

@@ -3,8 +3,6 @@
 //! For the engine. [`short`] is the way of nearly every packet: TCP or UDP,
 //! whole, no options. Everything else goes through [`long`].
 
-use std::ops::Range;
-
 use packet::checksum::Delta;
 use packet::icmp::Kind as IcmpKind;
 use packet::tcp::{ACK, SYN};
@@ -366,23 +364,6 @@ pub fn put(bytes: &mut [u8], at: usize, word: u16) {
     {
         *place = word.to_ne_bytes();
     }
-}
-
-/// A part of a packet that was found to be there. Where it is not all the
-/// same, which is a mistake of ours, a development build stops; a release goes
-/// on with none of it.
-pub fn part(bytes: &[u8], range: Range<usize>) -> &[u8] {
-    let (len, part) = (bytes.len(), bytes.get(range.clone()));
-    debug_assert!(part.is_some(), "{range:?} of {len} bytes");
-    part.unwrap_or_default()
-}
-
-/// The same, to be changed.
-pub fn part_mut(bytes: &mut [u8], range: Range<usize>) -> &mut [u8] {
-    let len = bytes.len();
-    let part = bytes.get_mut(range.clone());
-    debug_assert!(part.is_some(), "{range:?} of {len} bytes");
-    part.unwrap_or_default()
 }
 
 /// Updates a checksum field.

@@ -54,6 +54,9 @@ pub mod tag {
     pub(crate) const CONNECTION: [u8; 4] = *b"conn";
     pub(crate) const CHANGE: [u8; 4] = *b"chan";
     pub(crate) const CALL: [u8; 4] = *b"call";
+    pub(crate) const EPOCH: [u8; 4] = *b"epoc";
+    pub(crate) const LEASE: [u8; 4] = *b"leas";
+    pub(crate) const LEASE_FILTER: [u8; 4] = *b"lfil";
 }
 
 /// Why a state is not taken up.

@@ -1,6 +1,8 @@
 //! What an engine counted. For its callers.
 
-use crate::{Direction, Verdict};
+use packet::protocol;
+
+use crate::{Direction, Packet, Verdict};
 
 /// What an engine counted since it was made, and its sizes now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,6 +29,10 @@ pub struct Statistics {
     pub block_events_lost: u64,
     /// Subscribers now, those that have had something a moment ago included.
     pub subscribers: usize,
+    /// Subscribers entered, one that was none for a while once more.
+    pub subscribers_made: u64,
+    /// How often there was no room for a further one.
+    pub subscribers_refused: u64,
     /// Blocks that subscribers have now.
     pub blocks: usize,
     /// Flows now, those that expired but were not swept yet included.
@@ -41,6 +47,50 @@ pub struct Statistics {
     pub mappings: usize,
     /// Bytes of memory in use by tables.
     pub memory_bytes: usize,
+    /// By protocol: TCP, UDP, ICMP, and all others; [`Protocol::ALL`].
+    pub protocols: [ProtocolStatistics; Protocol::ALL.len()],
+}
+
+/// A protocol that is counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// ICMP: queries have mappings, errors are translated.
+    Icmp,
+    /// GRE and all others.
+    Other,
+}
+
+impl Protocol {
+    /// All, in the order that they are counted in.
+    pub const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Icmp, Self::Other];
+
+    /// That of a protocol's number.
+    pub fn of(number: u8) -> Self {
+        match number {
+            protocol::TCP => Self::Tcp,
+            protocol::UDP => Self::Udp,
+            protocol::ICMP => Self::Icmp,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What was counted of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProtocolStatistics {
+    /// Packets translated, both ways; of hairpinned ones each once.
+    pub translated: u64,
+    /// Packets from inside that began nothing for want of a port, of room or
+    /// of quota.
+    pub refused: u64,
+    /// Mappings made: a flow's own, or one that flows share.
+    pub mappings_made: u64,
+    /// Mappings now, those that expired but were not swept yet included.
+    pub mappings: usize,
 }
 
 impl Statistics {
@@ -59,12 +109,115 @@ impl Statistics {
         self.events_lost += other.events_lost;
         self.block_events_lost += other.block_events_lost;
         self.subscribers += other.subscribers;
+        self.subscribers_made += other.subscribers_made;
+        self.subscribers_refused += other.subscribers_refused;
         self.blocks += other.blocks;
         self.flows += other.flows;
         self.strangers += other.strangers;
         self.leases += other.leases;
         self.mappings += other.mappings;
         self.memory_bytes += other.memory_bytes;
+        for (sum, more) in self.protocols.iter_mut().zip(other.protocols) {
+            sum.translated += more.translated;
+            sum.refused += more.refused;
+            sum.mappings_made += more.mappings_made;
+            sum.mappings += more.mappings;
+        }
+    }
+
+    /// What was counted of a protocol.
+    pub fn of(&self, protocol: Protocol) -> ProtocolStatistics {
+        let all = self.protocols.get(protocol as usize);
+        all.copied().unwrap_or_default()
+    }
+
+    pub(crate) fn of_mut(&mut self, number: u8) -> &mut ProtocolStatistics {
+        let [tcp, udp, icmp, other] = &mut self.protocols;
+        match Protocol::of(number) {
+            Protocol::Tcp => tcp,
+            Protocol::Udp => udp,
+            Protocol::Icmp => icmp,
+            Protocol::Other => other,
+        }
+    }
+
+    /// A mapping was made.
+    #[inline(always)]
+    pub(crate) fn mapping_came(&mut self, protocol: u8) {
+        let of = self.of_mut(protocol);
+        of.mappings_made += 1;
+        of.mappings += 1;
+    }
+
+    /// One that was saved is there again: it was counted when it was made.
+    pub(crate) fn mapping_is_back(&mut self, protocol: u8) {
+        self.of_mut(protocol).mappings += 1;
+    }
+
+    /// A mapping ended.
+    #[inline(always)]
+    pub(crate) fn mapping_went(&mut self, protocol: u8) {
+        let of = self.of_mut(protocol);
+        of.mappings = of.mappings.saturating_sub(1);
+    }
+
+    /// Counts a packet.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, direction: Direction, bytes: &[u8], verdict: Verdict) {
+        let counters = match direction {
+            Direction::Out => &mut self.out,
+            Direction::In => &mut self.incoming,
+        };
+        if let Some(counter) = counters.get_mut(verdict.index()) {
+            *counter += 1;
+        }
+        match verdict {
+            Verdict::Translated | Verdict::Hairpinned => {
+                self.of_mut(protocol_of(bytes)).translated += 1;
+            }
+            _ if direction == Direction::Out && is_refusal(verdict) => {
+                self.of_mut(protocol_of(bytes)).refused += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts a batch. Most packets of one are translated, and of TCP or
+    /// UDP: these are added up at once, because a counter that is raised by
+    /// each waits for the one before.
+    #[inline(always)]
+    pub(crate) fn count_all(&mut self, direction: Direction, packets: &[Packet<'_>]) {
+        let (mut tcp, mut udp) = (0, 0);
+        for packet in packets {
+            let is = packet.verdict == Verdict::Translated;
+            let of = protocol_of(packet.bytes);
+            tcp += u64::from(is & (of == protocol::TCP));
+            udp += u64::from(is & (of == protocol::UDP));
+        }
+        let counters = match direction {
+            Direction::Out => &mut self.out,
+            Direction::In => &mut self.incoming,
+        };
+        if let Some(counter) = counters.get_mut(Verdict::Translated.index()) {
+            *counter += tcp + udp;
+        }
+        let [of_tcp, of_udp, ..] = &mut self.protocols;
+        of_tcp.translated += tcp;
+        of_udp.translated += udp;
+        if tcp + udp < packets.len() as u64 {
+            self.count_others(direction, packets);
+        }
+    }
+
+    #[inline(never)]
+    fn count_others(&mut self, direction: Direction, packets: &[Packet<'_>]) {
+        for packet in packets {
+            let of = protocol_of(packet.bytes);
+            let is_counted = matches!(of, protocol::TCP | protocol::UDP);
+            if packet.verdict != Verdict::Translated || !is_counted {
+                self.count(direction, packet.bytes, packet.verdict);
+            }
+        }
     }
 
     /// Packets of a direction with a verdict.
@@ -75,4 +228,18 @@ impl Statistics {
         };
         counters.get(verdict.index()).copied().unwrap_or(0)
     }
+}
+
+/// The protocol that an IPv4 header says (RFC 791 §3.1).
+#[inline(always)]
+fn protocol_of(bytes: &[u8]) -> u8 {
+    bytes.get(9).copied().unwrap_or(0)
+}
+
+/// Whether a new flow found no place.
+fn is_refusal(verdict: Verdict) -> bool {
+    matches!(
+        verdict,
+        Verdict::TableFull | Verdict::PortsExhausted | Verdict::OverQuota
+    )
 }

@@ -187,6 +187,8 @@ pub struct MappingView {
 /// all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubscriberView {
+    /// Its place in the engine's table, as long as it is one.
+    pub place: u32,
     /// Its addresses.
     pub subscriber: AddressRange,
     /// Its alias address, where it has one for itself.
@@ -250,3 +252,15 @@ impl PoolView {
 /// is seen once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor(pub(crate) u32);
+
+impl Cursor {
+    /// At a place: for who has written one down.
+    pub fn at(place: u32) -> Self {
+        Self(place)
+    }
+
+    /// The place.
+    pub fn place(self) -> u32 {
+        self.0
+    }
+}

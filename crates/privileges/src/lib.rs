@@ -17,6 +17,7 @@
 //! The user stays the same: root's daemon owns its socket and can remove
 //! it.
 
+pub mod groups;
 mod system_calls;
 
 pub use rustix::thread::CapabilitySet;

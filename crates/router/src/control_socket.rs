@@ -1,13 +1,15 @@
 //! The socket that a running router or translation is asked at: one a path,
-//! for its user alone. For `live::control` and `nat::control`.
+//! for its user alone, or a group beside. For `live::control` and
+//! `nat::control`.
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use privileges::groups;
 
 /// What is said where the socket cannot be had.
 #[derive(Debug, Clone, Copy)]
@@ -34,4 +36,13 @@ pub fn bind(path: &Path, refusals: Refusals) -> Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
+}
+
+/// Lets a group of this host connect as well: the kernel checks it at the
+/// socket's file.
+pub fn open_to(path: &Path, group: &str) -> Result<()> {
+    let number = groups::number(group)?;
+    chown(path, None, Some(number)).with_context(|| format!("giving it to group {group}"))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+    Ok(())
 }

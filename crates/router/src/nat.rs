@@ -5,6 +5,7 @@
 mod capture;
 mod control;
 pub(crate) mod log;
+mod mib;
 pub(crate) mod report;
 mod settings;
 mod state;
@@ -25,8 +26,10 @@ pub use control::client::{Clear, Reload, Show, clear, reload as run_reload, show
 pub use who::{Who, run as run_who};
 pub use workers::{Beside, Translation};
 
+use control::server::{Askers, Control};
 use log::record::What;
 use log::{Log, Options};
+use mib::Snmp;
 use report::Report;
 use settings::Settings;
 use state::State;
@@ -62,9 +65,10 @@ pub struct Run {
     settings: Settings,
     #[command(flatten)]
     log: Options,
-    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
-    control: Option<PathBuf>,
+    #[command(flatten)]
+    control: Control,
+    #[command(flatten)]
+    snmp: Snmp,
     /// File that keeps flows, mappings and blocks from the end of one
     /// translation to the start of the next [default: state_file of the rules]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tun")]
@@ -112,10 +116,9 @@ fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::
     let settings = arguments.settings.with_events(arguments.log.events());
     let journal = arguments.log.journal();
     let state = State::new(arguments.state.as_deref(), &settings, journal)?;
-    let control = arguments.control.as_deref().map(control::server::open);
-    let (_door, mut jobs) = control.transpose()?.unzip();
+    let mut askers = Askers::open(&arguments.control, &arguments.snmp)?;
     let log = arguments.log.open()?;
-    let mut engines = state.begin(&settings, 1, &log, tun::now_millis())?;
+    let (mut engines, beginning) = state.begin(&settings, 1, tun::now_millis())?;
     let Some(nat) = engines.first_mut() else {
         anyhow::bail!("there is no engine");
     };
@@ -124,15 +127,23 @@ fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::
         print: &|nat, report| print_so_far(arguments, nat, report),
     };
     let mut asked = Asked {
-        jobs: jobs.as_mut(),
+        jobs: askers.jobs.as_mut(),
         log: &log,
+        beginning: Some(beginning),
         clamp_mss: arguments.clamp_mss,
     };
     let run = tun::run(nat, devices, &on_signal, &mut asked, report);
-    let now = tun::now_millis();
-    log.take_all(nat, now);
-    let is_kept = run.is_ok() && report.keep(state.end(&mut engines, now));
-    report.places = end(log, is_kept);
+    // Else nothing was translated, and what was left stays for the next start.
+    if asked.beginning.is_none() {
+        let now = tun::now_millis();
+        log.take_all(&mut engines, now);
+        // A device that failed has left the engine whole.
+        let is_kept = report.keep(state.end(&mut engines, now));
+        report.places = end(log, is_kept);
+    }
+    if let (Err(_), Some(error)) = (&run, &report.state_error) {
+        warn!("{error:#}");
+    }
     run?;
     engines
         .pop()

@@ -9,6 +9,7 @@
 //! - `long`, `streamed`: answers that are not made at once.
 //! - `rows`, `cursor`, `changes`, `metrics`, `status`, `router`, `page`: the
 //!   answers.
+//! - `nat`: the same of a translation, which is asked for them.
 //! - `problem`: what a refused request is told.
 //!
 //! Everything runs on two threads of its own, each with a runtime: one talks
@@ -30,6 +31,7 @@ mod guarded;
 mod listening;
 mod memory;
 mod metrics;
+mod nat;
 mod openapi;
 mod page;
 mod parting;
@@ -265,6 +267,11 @@ impl Service {
         let _ = self.shared.snmp.set(gauge);
     }
 
+    /// Asks a translation at this control socket from now on; `None`: none.
+    pub fn show_nat(&self, control: Option<std::path::PathBuf>) {
+        self.shared.nat.set(control);
+    }
+
     /// Has metrics and `/v1/router` tell how forwarding at XDP stands.
     pub fn show_forwarding(&self, gauge: crate::forwarding::Gauge) {
         // Once, at the start.
@@ -284,7 +291,7 @@ impl Service {
         getrandom(&mut start, GetRandomFlags::empty()).context("no random numbers")?;
         let start = format!("{:08x}", u32::from_ne_bytes(start));
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
+            .enable_all()
             .build()
             .context("no runtime for HTTP")?;
         let long = Background::new(&runtime);
@@ -445,6 +452,12 @@ fn router(shared: &Arc<Shared>) -> Router {
         });
         router = router.route(table.path, get(answered));
     }
+    for table in nat::definition::TABLES {
+        let answered = asynchronous(shared, move |shared, request| {
+            nat::rows(shared, table, request)
+        });
+        router = router.route(table.path, get(answered));
+    }
     let document = Bytes::from(openapi::document().to_string());
     router
         .route(
@@ -458,6 +471,11 @@ fn router(shared: &Arc<Shared>) -> Router {
         .route(
             "/v1/routes/flaps",
             get(asynchronous(shared, sources::flaps)),
+        )
+        .route("/v1/nat/who", get(asynchronous(shared, nat::who)))
+        .route(
+            "/v1/nat/statistics",
+            get(asynchronous(shared, nat::statistics)),
         )
         .route(
             "/v1/changes",

@@ -18,7 +18,6 @@
 //! - [`forwarding`]: what forwards at XDP beside the daemon, asked.
 //! - [`descriptors`]: how many the process may have.
 //! - [`setting`]: what the keys of the configuration are for.
-//! - [`groups`]: whom a socket's file is for.
 //! - [`status`]: how a daemon is, as it is told.
 
 pub mod budget;
@@ -27,7 +26,6 @@ mod complaint;
 pub mod control;
 pub mod descriptors;
 pub mod forwarding;
-pub mod groups;
 pub mod http;
 pub mod namespace;
 pub mod namespace_service;

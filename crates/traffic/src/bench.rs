@@ -7,6 +7,7 @@ mod growth;
 mod load;
 mod measure;
 mod packets;
+mod subscribers;
 mod tail;
 
 use std::io::{self, Write};
@@ -58,6 +59,9 @@ enum Shape {
     OnePort,
     /// From 2,000 to 10 million flows
     Growth,
+    /// A million subscribers in blocks of ports, one who scans, and a flood of
+    /// strangers
+    Subscribers,
     /// The slowest calls, by the thread's own time, while flows are made,
     /// expire and become more
     Tail,
@@ -81,6 +85,7 @@ pub fn run(arguments: &Bench) -> Result<ExitCode> {
         Shape::Carrier => carrier::measure(arguments.quick)?,
         Shape::OnePort => carrier::one_port()?,
         Shape::Growth => growth::measure(arguments.quick)?,
+        Shape::Subscribers => subscribers::measure(arguments.quick)?,
         Shape::Tail => tail::measure(arguments.packets)?,
     };
     if arguments.json {

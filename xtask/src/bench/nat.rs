@@ -1,6 +1,7 @@
 //! Case `nat`: what a packet costs the translation engine, from 2,000 to 10
 //! million flows, in the shapes of carriers, and from one port to many
-//! remotes; and the slowest calls. All in one process, the program's own:
+//! remotes; a million subscribers with one who scans and a flood of strangers;
+//! and the slowest calls. All in one process, the program's own:
 //! `fingerpost nat bench`.
 
 use std::process::{Command, Stdio};
@@ -12,10 +13,11 @@ use super::Setting;
 use crate::host::say;
 
 /// Shapes, and what stands before the names of their rows.
-const SHAPES: [(&str, &str); 4] = [
+const SHAPES: [(&str, &str); 5] = [
     ("growth", ""),
     ("one-port", ""),
     ("carrier", "carrier: "),
+    ("subscribers", "subscribers: "),
     ("tail", "tail: "),
 ];
 
@@ -24,7 +26,7 @@ pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
         for (shape, prefix) in SHAPES {
             // The largest shape is measured for its memory, once; the slowest
             // calls are few in any run but a long one.
-            if matches!(shape, "carrier" | "tail") && round > 1 {
+            if matches!(shape, "carrier" | "subscribers" | "tail") && round > 1 {
                 continue;
             }
             say(format_args!("nat: {shape}, round {round}"));

@@ -18,6 +18,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("view", 3),
     ("mib", 3),
     ("linux", 3),
+    ("translation", 3),
     ("feed", 3),
     ("bgp", 2),
     ("words", 2),

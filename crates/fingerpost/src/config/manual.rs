@@ -16,7 +16,7 @@ and the key. `fingerpost check` says whether a file is right, and refuses all th
 
 const RELOADING: &str = "\
 SIGHUP (`systemctl reload fingerpost`) reads the file again; a file that is wrong changes nothing. \
-At once take effect: netns, all_netns, log, limits, all of snmp but state_directory, and of http \
+At once take effect: netns, all_netns, log, limits, nat, all of snmp but state_directory, and of http \
 hosts, token_file, certificate_file, key_file, netns_without_token and addresses of listen that \
 are left out. mirror holds for namespaces that are mirrored from then on; control, answers, \
 record, router, new feeds and the rest of http take effect at the next start, and the log says so.";

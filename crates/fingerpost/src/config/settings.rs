@@ -104,6 +104,16 @@ const OWN: &[Section] = &[
         ],
     },
     Section {
+        head: "[nat]",
+        about: "The translation of this host, for `/v1/nat/…` and metrics.",
+        settings: &[Setting::usual(
+            "control",
+            "\"/run/fingerpost-nat.sock\"",
+            "The control socket of `nat run --control` or `forward --nat-control`, an absolute \
+             path. With `--control-group fingerpost` there the packaged service may ask.",
+        )],
+    },
+    Section {
         head: "[ip]",
         about: "What is called by the names of ip(8) and bridge(8).",
         settings: &[

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Gid, geteuid, getgid, getgroups};
 use rustix::thread::set_thread_groups;
 
-use serve::groups;
+use privileges::groups;
 
 /// Joins a group, unless this process is in it: to be called before there
 /// are threads. Gives its number. `key` is where it was said.

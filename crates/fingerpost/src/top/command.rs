@@ -6,6 +6,7 @@ use std::time::Duration;
 use change::arguments::switch;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 
+use super::subscribers::usual;
 use crate::ask::From;
 
 const AFTER_HELP: &str = "\
@@ -24,6 +25,8 @@ pub struct Top {
     pub once: bool,
     /// JSON instead of a screen.
     pub json: bool,
+    /// The control socket of the translation whose subscribers are shown.
+    pub nat: PathBuf,
 }
 
 /// The command's definition.
@@ -62,6 +65,18 @@ pub fn command() -> Command {
                 .conflicts_with("netns")
                 .help("From the daemon that listens here"),
         )
+        .arg(
+            Arg::new("nat")
+                .long("nat")
+                .value_name("PATH")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .help("Subscribers of the translation with this control socket")
+                .long_help(
+                    "Subscribers of the translation with this control socket; without: \
+                     /run/fingerpost-nat.sock, where there is one",
+                ),
+        )
 }
 
 /// What the command line asks for.
@@ -78,6 +93,7 @@ pub fn wanted(matches: &ArgMatches) -> Top {
             .unwrap_or(Duration::from_secs(1)),
         once: matches.get_flag("once"),
         json: matches.get_flag("json"),
+        nat: matches.get_one("nat").cloned().unwrap_or_else(usual),
     }
 }
 

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use view::{Filter, Object};
 
+use super::Top;
 use super::daemon::Daemon;
 use super::events::{Lines, Tally};
 use super::sample::Sample;
+use super::subscribers::{self, Found};
 
 /// Before the daemon is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -32,10 +34,13 @@ pub struct Gathered {
     pub said: Receiver<Gathering>,
     /// The changes.
     pub tally: Arc<Mutex<Tally>>,
+    /// The subscribers of a translation.
+    pub subscribers: Found,
 }
 
 /// Begins to gather. Fails at once when no daemon answers.
-pub fn start(daemon: &Daemon, interval: Duration) -> Result<Gathered> {
+pub fn start(daemon: &Daemon, top: &Top) -> Result<Gathered> {
+    let interval = top.interval;
     daemon.status()?;
     let tally = Arc::new(Mutex::new(Tally::default()));
     for (object, filter) in watched() {
@@ -45,7 +50,16 @@ pub fn start(daemon: &Daemon, interval: Duration) -> Result<Gathered> {
     let (sender, said) = mpsc::sync_channel(1);
     let daemon = daemon.clone();
     spawn("look", move || look(&daemon, interval, &sender))?;
-    Ok(Gathered { said, tally })
+    let subscribers = Found::default();
+    let (control, found) = (top.nat.clone(), subscribers.clone());
+    spawn("subscribers", move || {
+        subscribers::follow(&control, interval, &found);
+    })?;
+    Ok(Gathered {
+        said,
+        tally,
+        subscribers,
+    })
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {

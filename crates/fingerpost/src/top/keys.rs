@@ -41,7 +41,7 @@ pub enum Act {
 /// The keys, for the help.
 pub const HELP: &[(&str, &str)] = &[
     ("q, Ctrl-C", "quit"),
-    ("Tab, 1 2 3", "links, neighbours, prefixes"),
+    ("Tab, 1 2 3 4", "links, neighbours, prefixes, subscribers"),
     ("s, → / S, ←", "sort by the next, the previous column"),
     ("r", "reverse the order"),
     ("/", "only rows with a text; Enter keeps it, Esc drops it"),
@@ -132,7 +132,7 @@ impl Choice {
             KeyCode::Char('S' | '<') | KeyCode::Left => self.sort_by(-1),
             KeyCode::Tab => self.show(self.view + 1),
             KeyCode::BackTab => self.show(self.view + View::ALL.len() - 1),
-            KeyCode::Char(digit @ '1'..='3') => self.show(digit as usize - '1' as usize),
+            KeyCode::Char(digit @ '1'..='4') => self.show(digit as usize - '1' as usize),
             KeyCode::Up | KeyCode::Char('k') => self.marked = self.marked.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.marked = self.marked.saturating_add(1),
             KeyCode::PageUp => self.marked = self.marked.saturating_sub(page),
@@ -184,7 +184,9 @@ mod tests {
         press(&mut choice, "3jjk");
         assert_eq!((choice.view(), choice.marked), (View::Prefixes, 1));
         choice.key(KeyEvent::from(KeyCode::Tab), 10);
-        assert_eq!((choice.view(), choice.marked), (View::Links, 0));
+        assert_eq!((choice.view(), choice.marked), (View::Subscribers, 0));
+        choice.key(KeyEvent::from(KeyCode::Tab), 10);
+        assert_eq!(choice.view(), View::Links);
         let ends = KeyEvent::from(KeyCode::Char('q'));
         assert_eq!(choice.key(ends, 10), Some(Act::Quit));
     }

@@ -8,6 +8,7 @@ use super::busiest::Busiest;
 use super::events::{Counts, TABLES, Tally};
 use super::grid::{Cell, Column, Order, Row, number, text};
 use super::sample::{Rates, RouterRates, Sample};
+use super::subscribers::{Subscriber, Subscribers};
 use super::units::{plain, short};
 
 /// Looks whose changes are kept for the bars.
@@ -22,11 +23,18 @@ pub enum View {
     Neighbours,
     /// The prefixes that change most.
     Prefixes,
+    /// The subscribers of a translation that have most.
+    Subscribers,
 }
 
 impl View {
     /// In the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Links, Self::Neighbours, Self::Prefixes];
+    pub const ALL: [Self; 4] = [
+        Self::Links,
+        Self::Neighbours,
+        Self::Prefixes,
+        Self::Subscribers,
+    ];
 
     /// What it is called.
     pub fn title(self) -> &'static str {
@@ -34,6 +42,7 @@ impl View {
             Self::Links => "Links",
             Self::Neighbours => "Neighbours",
             Self::Prefixes => "Prefixes",
+            Self::Subscribers => "Subscribers",
         }
     }
 
@@ -65,10 +74,21 @@ impl View {
             text("LAST", 7),
             text("AS", 0),
         ];
+        const SUBSCRIBERS: &[Column] = &[
+            text("SUBSCRIBER", 0),
+            text("ALIAS", 15),
+            number("SESSIONS", 9),
+            number("TCP", 9),
+            number("UDP", 9),
+            number("HALF OPEN", 9),
+            number("PORTS", 7),
+            number("BLOCKS", 6),
+        ];
         match self {
             Self::Links => LINKS,
             Self::Neighbours => NEIGHBOURS,
             Self::Prefixes => PREFIXES,
+            Self::Subscribers => SUBSCRIBERS,
         }
     }
 
@@ -77,7 +97,7 @@ impl View {
         Order {
             column: match self {
                 Self::Links => 3,
-                Self::Neighbours | Self::Prefixes => 2,
+                Self::Neighbours | Self::Prefixes | Self::Subscribers => 2,
             },
             downwards: true,
             filter: String::new(),
@@ -125,6 +145,8 @@ pub struct Model {
     pub fell_behind: u64,
     /// Why nothing new comes, in words.
     pub trouble: Option<String>,
+    /// The subscribers of a translation.
+    pub subscribers: Subscribers,
     neighbours: Vec<Row>,
     prefixes: Vec<Row>,
     /// The last look whose counters were new.
@@ -227,6 +249,7 @@ impl Model {
             View::Links => self.links(),
             View::Neighbours => self.neighbours.clone(),
             View::Prefixes => self.prefixes.clone(),
+            View::Subscribers => self.subscribers.rows.iter().map(Subscriber::row).collect(),
         }
     }
 

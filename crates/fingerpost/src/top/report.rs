@@ -14,6 +14,7 @@ use super::gather::{self, Gathered, Gathering};
 use super::grid::{self, Cell, Row};
 use super::model::{Model, View};
 use super::sample::RouterRates;
+use super::subscribers::Subscriber;
 use super::units::{grouped, short, span};
 use serve::status::human;
 
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes a report after each interval, only one where that is wanted.
 pub fn run(daemon: &Daemon, top: &Top, out: &mut impl Write) -> Result<()> {
-    let gathered = gather::start(daemon, top.interval)?;
+    let gathered = gather::start(daemon, top)?;
     let mut model = Model::default();
     let mut looked = Instant::now();
     loop {
@@ -59,6 +60,7 @@ fn look(
             let time = looked.elapsed();
             *looked = Instant::now();
             model.look(*sample, &mut events::lock(&gathered.tally), time);
+            model.subscribers = gathered.subscribers.now();
             Ok(())
         }
         Ok(Gathering::Trouble(trouble)) => bail!(trouble),
@@ -98,7 +100,11 @@ fn text(model: &Model, out: &mut impl Write) -> Result<()> {
         )?;
     }
     for view in View::ALL {
-        list(view, &model.rows(view), out)?;
+        let rows = model.rows(view);
+        // Most hosts translate nothing.
+        if view != View::Subscribers || !rows.is_empty() {
+            list(view, &rows, out)?;
+        }
     }
     for warning in status.warnings() {
         writeln!(out, "WARNING: {warning}")?;
@@ -154,6 +160,10 @@ struct Report<'a> {
     links: Vec<LinkReport<'a>>,
     neighbours: Vec<serde_json::Value>,
     prefixes: Vec<serde_json::Value>,
+    /// Of a translation, those with the most sessions.
+    subscribers: &'a [Subscriber],
+    /// Why there are none.
+    subscribers_trouble: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -208,6 +218,12 @@ impl<'a> Report<'a> {
                 .collect(),
             neighbours: busy(model, View::Neighbours, "dev"),
             prefixes: busy(model, View::Prefixes, "table"),
+            subscribers: model
+                .subscribers
+                .rows
+                .get(..JSON_ROWS)
+                .unwrap_or(&model.subscribers.rows),
+            subscribers_trouble: model.subscribers.trouble.as_deref(),
         }
     }
 }

@@ -254,13 +254,18 @@ fn draw_list(
     choice.marked = marked;
 }
 
-fn nothing(choice: &Choice, model: &Model) -> &'static str {
-    match (choice.view(), choice.order().filter.is_empty()) {
+fn nothing(choice: &Choice, model: &Model) -> String {
+    let said = match (choice.view(), choice.order().filter.is_empty()) {
         (_, false) => "no row has this text; Esc drops the filter",
+        (View::Subscribers, true) => match &model.subscribers.trouble {
+            Some(trouble) => return plain(trouble),
+            None => "no subscribers",
+        },
         (View::Links, true) if model.looks == 0 => "looking …",
         (View::Links, true) => "no links",
         (_, true) => "nothing has changed since this screen was opened",
-    }
+    };
+    said.to_owned()
 }
 
 fn aligned<'a>(text: Text<'a>, column: &Column) -> Text<'a> {

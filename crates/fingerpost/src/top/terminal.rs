@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::Top;
 use super::daemon::Daemon;
 use super::events;
 use super::gather::{self, Gathered, Gathering};
@@ -56,7 +57,7 @@ impl Drop for Taken {
 }
 
 /// Shows it until the user ends it.
-pub fn run(daemon: &Daemon, interval: Duration) -> Result<()> {
+pub fn run(daemon: &Daemon, top: &Top) -> Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
         // The second one ends it, whatever it does.
@@ -64,7 +65,7 @@ pub fn run(daemon: &Daemon, interval: Duration) -> Result<()> {
             .context("cannot catch signals")?;
         signal_hook::flag::register(signal, Arc::clone(&ended)).context("cannot catch signals")?;
     }
-    let gathered = gather::start(daemon, interval)?;
+    let gathered = gather::start(daemon, top)?;
     let mut shown = Shown {
         gathered,
         model: Model::default(),
@@ -141,6 +142,7 @@ impl Shown {
                 self.looked = Instant::now();
                 let mut tally = events::lock(&self.gathered.tally);
                 self.model.look(*sample, &mut tally, time);
+                self.model.subscribers = self.gathered.subscribers.now();
                 Ok(true)
             }
             Ok(Gathering::Trouble(trouble)) => {

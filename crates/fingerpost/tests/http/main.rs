@@ -15,6 +15,7 @@ mod changes;
 mod guarded;
 mod hostile;
 mod load;
+mod nat;
 mod peers;
 mod schema;
 

@@ -6,7 +6,7 @@ use super::{ask, asked};
 
 /// Checks a value against a schema, of which the document uses these
 /// words only; gives what does not fit.
-fn misfit(value: &Value, schema: &Value, document: &Value, at: &str) -> Option<String> {
+pub fn misfit(value: &Value, schema: &Value, document: &Value, at: &str) -> Option<String> {
     for word in schema.as_object()?.keys() {
         let known = [
             "type",
@@ -85,6 +85,8 @@ fn every_answer_fits_the_document() {
     for (path, methods) in paths {
         let reply = match path.as_str() {
             "/v1/changes" | "/metrics" | "/openapi.json" => continue,
+            // No translation is there: `nat_asked.rs` has one.
+            nat if nat.starts_with("/v1/nat/") => continue,
             "/v1/routes/get" => ask(&netns, "/v1/routes/get?address=10.1.2.3", &[]),
             // No feed is there: what they answer is in the tests of feeds.
             "/v1/routes/diff" => {

@@ -25,6 +25,7 @@ mod remote;
 mod size;
 mod subagent;
 mod subagents;
+mod translation;
 
 use std::fs;
 use std::path::PathBuf;

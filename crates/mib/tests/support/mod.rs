@@ -337,7 +337,7 @@ fn any_host() -> impl Strategy<Value = Host> {
             duplex: Sample::new(1, vec![(1, 1)]).into(),
             bridge_vlans: Sample::new(1, vlans.collect()).into(),
             port_vlans: Sample::new(1, vec![(1, 1), (2, 1)]).into(),
-            unannounced: Arc::default(),
+            unannounced: std::sync::Arc::default(),
         }
     });
     prop_oneof![1 => Just(Host::default()), 5 => host]

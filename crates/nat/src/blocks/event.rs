@@ -81,6 +81,11 @@ impl BlockEvents {
         self.ring.pop_front()
     }
 
+    /// When the next one happened.
+    pub fn next_millis(&self) -> Option<u64> {
+        self.ring.front().map(|event| event.at_millis)
+    }
+
     pub fn lost(&self) -> u64 {
         self.lost
     }

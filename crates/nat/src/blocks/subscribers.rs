@@ -178,6 +178,8 @@ pub struct Subscribers {
     /// The first free place, one up; 0: none.
     free: u32,
     live: usize,
+    /// How many were entered, and how many could not be.
+    entered: (u64, u64),
     /// Where it is looked next for one that is none any more.
     hand: usize,
 }
@@ -191,12 +193,18 @@ impl Subscribers {
             mask: u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0),
             free: 0,
             live: 0,
+            entered: (0, 0),
             hand: 0,
         })
     }
 
     pub fn len(&self) -> usize {
         self.live
+    }
+
+    /// How many were entered so far, and how many found no room.
+    pub fn entered(&self) -> (u64, u64) {
+        self.entered
     }
 
     pub fn places(&self) -> usize {
@@ -240,6 +248,15 @@ impl Subscribers {
         if let Some(name) = self.find(inside) {
             return Some(name);
         }
+        let entered = self.enter_new(inside, gone);
+        match entered {
+            Some(_) => self.entered.0 += 1,
+            None => self.entered.1 += 1,
+        }
+        entered
+    }
+
+    fn enter_new(&mut self, inside: u32, gone: &mut dyn FnMut(&Subscriber) -> bool) -> Option<u32> {
         let is_full = self.live >= self.entries.max();
         self.clean(if is_full { CLEANED_WHEN_FULL } else { CLEANED }, gone);
         let entry = Subscriber {

@@ -16,6 +16,7 @@ use crate::helper::nbt::Exchange;
 use crate::helper::{self, ControlKey, Give, Helpers, Kind, Refusal, Wanted};
 use crate::key::Key;
 use crate::parse::{self, Parsed, Upper};
+use crate::part::{part, part_mut};
 use crate::proxied::{self, End, Proxied};
 use crate::rules::{Encoding, Redirect, Tuple};
 use crate::{Direction, Hairpin, Nat, Verdict};
@@ -533,7 +534,7 @@ impl Nat {
             return Verdict::Malformed;
         }
         let datagram = Datagram::of(direction::<OUT>(), &ip);
-        let packet = parse::part(bytes, 0..ip.total_len());
+        let packet = part(bytes, 0..ip.total_len());
         let now = self.clock.said_millis();
         match self.fragments.later(datagram, packet, now) {
             Later::Known(translation) => {
@@ -592,7 +593,7 @@ impl Nat {
         }
         self.begin(now_millis);
         let (datagram, len) = self.fragments.next_ready(buffer)?;
-        let bytes = parse::part_mut(buffer, 0..len);
+        let bytes = part_mut(buffer, 0..len);
         let verdict = match datagram.direction {
             Direction::Out => self.later_fragment::<true>(bytes),
             Direction::In => self.later_fragment::<false>(bytes),

@@ -98,8 +98,11 @@ impl Nat {
                 .unwrap_or_else(|| self.group(ends.alias, ends.remote, remote_port, ends.protocol));
             self.ports.took(group, u16::from_be(ends.alias_port));
         }
-        if opens && self.events.wanted() {
-            self.tell(EventKind::Made, &flow);
+        if opens {
+            self.statistics.mapping_came(flow.protocol);
+            if self.events.wanted() {
+                self.tell(EventKind::Made, &flow);
+            }
         }
         Ok(name)
     }

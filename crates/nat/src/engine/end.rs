@@ -5,8 +5,10 @@ use crate::mapping::Kind;
 use crate::ports::Group;
 use crate::{AtCap, EventKind, Nat, State, Why};
 
-/// Flows looked at for one to evict.
+/// Flows looked at for one to evict, and of them those that the sweep looks
+/// at: where as many begin as end, some of those that are there are over.
 const EVICT_LOOKS: usize = 32;
+const SWEPT_FOR_ROOM: usize = 16;
 /// How far ahead of the sweep lines are asked for.
 const AHEAD: u32 = 8;
 /// Dead flows that are ended together.
@@ -95,7 +97,13 @@ impl Nat {
             0 => (false, 0),
             _ => self.end_a_stranger(),
         };
-        ended || self.make_room_of_some(EVICT_LOOKS.saturating_sub(looked))
+        if ended {
+            return true;
+        }
+        let left = EVICT_LOOKS.saturating_sub(looked);
+        let swept = left.min(SWEPT_FOR_ROOM);
+        self.sweep(swept);
+        !self.table.is_full() || self.make_room_of_some(left - swept)
     }
 
     /// The same from so many flows at random.
@@ -167,8 +175,11 @@ impl Nat {
             self.free_for_shared(&ends);
             self.give_port(&ends, flow.permit, false);
         }
-        if last && self.events.wanted() {
-            self.tell(EventKind::Ended(why), &flow);
+        if last {
+            self.statistics.mapping_went(flow.protocol);
+            if self.events.wanted() {
+                self.tell(EventKind::Ended(why), &flow);
+            }
         }
         true
     }

@@ -16,7 +16,8 @@ use super::{address, word};
 use crate::flow::{Flow, flag};
 use crate::helper::stream;
 use crate::key::Key;
-use crate::parse::{self, rewrite_address};
+use crate::parse::rewrite_address;
+use crate::part::part;
 use crate::proxied::{self, Proxied};
 use crate::rules::Encoding;
 use crate::{Hairpin, Nat, Verdict};
@@ -267,7 +268,7 @@ fn is_sound(bytes: &[u8], at: usize) -> bool {
     let Ok(ip) = Ipv4::new(bytes) else {
         return false;
     };
-    let message = parse::part(bytes, at..ip.total_len());
+    let message = part(bytes, at..ip.total_len());
     let whole = !ip.is_fragment();
     let quoted = message.get(icmp::HEADER_LEN..).unwrap_or_default();
     let is_right = Icmp::new(message).is_ok_and(|icmp| icmp.checksum_is_right(Sum::default()));

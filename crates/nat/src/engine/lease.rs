@@ -134,7 +134,7 @@ impl Nat {
         self.admit_port(subscriber, wanted.key.protocol)?;
         let ports = self.ports_left(subscriber, wanted)?;
         let wanted = &Wanted { ports, ..*wanted };
-        if let Some((alias, port)) = self.alias_in_use(&wanted.key) {
+        if let Some((alias, port)) = self.alias_to_keep(&wanted.key)? {
             let fits = wanted.fits(alias, port);
             let place = Place {
                 alias,
@@ -242,6 +242,25 @@ impl Nat {
         })
     }
 
+    /// The alias end that an inside one has already, for its lease. One that
+    /// the operator has redirected since to somebody else is no lease's: a
+    /// mapping for all gets another one, and one for a remote none, whose
+    /// flow stays where it is.
+    fn alias_to_keep(&mut self, key: &Key) -> Result<Option<(u32, u16)>, Lack> {
+        let Some((alias, port)) = self.alias_in_use(key) else {
+            return Ok(None);
+        };
+        let (own, current) = (address(alias), self.is_own(alias));
+        let leased = (key.protocol, own, port);
+        let is_leased = self.leases.as_ref().is_some_and(|of| of.has_port(leased));
+        let is_held = self.rules.holds_port(key.protocol, own, current, port);
+        match is_held && !is_leased {
+            false => Ok(Some((alias, port))),
+            true if key.remote.is_some() => Err(Lack::Suggested),
+            true => Ok(None),
+        }
+    }
+
     /// The alias end that an inside one has already, without a redirect: by
     /// its flow with the remote, or by a mapping for all remotes.
     fn alias_in_use(&mut self, key: &Key) -> Option<(u32, u16)> {
@@ -305,7 +324,7 @@ impl Nat {
     }
 
     /// How a port counts that its subscriber has already.
-    fn mark_at(&self, alias: u32, port: u16, subscriber: Option<u32>) -> u32 {
+    pub(super) fn mark_at(&self, alias: u32, port: u16, subscriber: Option<u32>) -> u32 {
         let Some(name) = subscriber else {
             return 0;
         };
@@ -390,6 +409,35 @@ impl Nat {
         nonce: [u8; 12],
         until_millis: u64,
     ) -> Option<Lease> {
+        let lease = self.enter_lease(key, place, nonce, until_millis)?;
+        for step in 0..lease.ports {
+            self.count_port(&ends_of(key, &lease, step), lease.mark, false);
+        }
+        Some(lease)
+    }
+
+    /// The same with one that was saved: its ports are no new ones.
+    pub(super) fn restore_lease(
+        &mut self,
+        key: &Key,
+        place: &Place,
+        nonce: [u8; 12],
+        until_millis: u64,
+    ) -> Option<Lease> {
+        let lease = self.enter_lease(key, place, nonce, until_millis)?;
+        for step in 0..lease.ports {
+            self.recount_port(&ends_of(key, &lease, step), lease.mark, false);
+        }
+        Some(lease)
+    }
+
+    fn enter_lease(
+        &mut self,
+        key: &Key,
+        place: &Place,
+        nonce: [u8; 12],
+        until_millis: u64,
+    ) -> Option<Lease> {
         let mut lease = Lease {
             nonce,
             ports: place.ports,
@@ -400,9 +448,6 @@ impl Nat {
             mark: place.mark,
         };
         lease.handle = self.lay_down(key, &lease)?;
-        for step in 0..lease.ports {
-            self.count_port(&ends_of(key, &lease, step), lease.mark, false);
-        }
         if let Some(leases) = &mut self.leases {
             leases.put(*key, lease);
         }
@@ -470,12 +515,21 @@ impl Nat {
 
     /// Whether no redirect speaks for a lease's ports.
     fn has_room_for(&self, key: &Key, lease: &Lease) -> bool {
-        let current = self.is_own(word(lease.alias));
-        (0..lease.ports).all(|step| {
-            let port = lease.alias_port.wrapping_add(step);
-            !self
-                .rules
-                .holds_port(key.protocol, lease.alias, current, port)
+        let ports = (lease.alias_port, lease.ports);
+        self.has_room_at(key.protocol, lease.alias, ports)
+    }
+
+    /// The same for an alias address, a first port and how many.
+    pub(super) fn has_room_at(
+        &self,
+        protocol: u8,
+        alias: Ipv4Addr,
+        (first, ports): (u16, u16),
+    ) -> bool {
+        let current = self.is_own(word(alias));
+        (0..ports).all(|step| {
+            let port = first.wrapping_add(step);
+            !self.rules.holds_port(protocol, alias, current, port)
         })
     }
 

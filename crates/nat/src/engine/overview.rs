@@ -22,7 +22,7 @@ impl Nat {
         let places = tracked.subscribers.places();
         for name in piece(from, budget, places) {
             if let Some(entry) = tracked.subscribers.get(name) {
-                sink(&self.subscriber_view(entry));
+                sink(&self.subscriber_view(name, entry));
             }
         }
         next(from, budget, places)
@@ -111,11 +111,12 @@ impl Nat {
         })
     }
 
-    fn subscriber_view(&self, entry: &Subscriber) -> SubscriberView {
+    fn subscriber_view(&self, place: u32, entry: &Subscriber) -> SubscriberView {
         let pool = self.tracked.as_ref().and_then(|of| of.pool.as_ref());
         let home = entry.home.checked_sub(1);
         let home = home.and_then(|home| pool?.homes().get(home as usize));
         SubscriberView {
+            place,
             subscriber: self.range_of(entry),
             alias: home.map(|home| address(home.address).into()),
             ports: entry.ports,

@@ -89,6 +89,7 @@ impl Nat {
         }
         parse::rewrite_short::<true>(bytes, is_tcp, &flow);
         self.statistics.flows_made += 1;
+        self.statistics.mapping_came(ends.protocol);
         true
     }
 }

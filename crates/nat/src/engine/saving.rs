@@ -16,9 +16,9 @@ use crate::saved::{Chunks, Record, tag};
 impl Nat {
     /// Writes all that there is, as of a time: flows, mappings, subscribers
     /// and blocks with the times that they have, what helpers and proxies
-    /// remember, ports that rest, redirects that are waited for. Fragments
-    /// that wait for others are not written, nor what hosts have asked for by
-    /// PCP, nor what was counted. Rules and settings come from elsewhere.
+    /// remember, ports that rest, redirects that are waited for, what hosts
+    /// have asked for by PCP. Fragments that wait for others are not written,
+    /// nor what was counted. Rules and settings come from elsewhere.
     /// O(places).
     pub fn save(&mut self, now_millis: u64, out: &mut Chunks<'_>) -> io::Result<()> {
         self.begin(now_millis);
@@ -51,6 +51,7 @@ impl Nat {
             let record = put_redirect(redirect, Record::default().u64(left));
             out.record(tag::EXPECTED, record.bytes())?;
         }
+        self.save_leases(now_millis, out)?;
         out.record(tag::END, &[0])
     }
 

@@ -9,6 +9,7 @@ use std::net::Ipv4Addr;
 use super::Nat;
 use super::beside::tuple;
 use super::end::has_ports;
+use super::leases_saved::SavedLeases;
 use super::saving::print;
 use super::tracked::Tracked;
 use crate::State;
@@ -60,6 +61,7 @@ struct Later {
     free_mappings: Vec<u32>,
     free_subscribers: Vec<u32>,
     blocks: Orders,
+    leases: SavedLeases,
 }
 
 impl Nat {
@@ -90,8 +92,7 @@ impl Nat {
             }
         }
         self.settle_all(&later);
-        // They are not in the state.
-        self.begin_leases_anew();
+        self.take_leases(&later.leases, (now_millis, gone));
         let pool = self.tracked.as_ref().and_then(|of| of.pool.as_ref());
         taken.blocks = pool.map_or(0, Pool::taken);
         Ok(taken)
@@ -145,6 +146,10 @@ impl Nat {
             }
             tag::CONNECTION | tag::CHANGE | tag::CALL => {
                 self.helpers.restore(chunk, time);
+                return;
+            }
+            tag::EPOCH | tag::LEASE | tag::LEASE_FILTER => {
+                later.leases.take(chunk);
                 return;
             }
             _ => {
@@ -313,6 +318,9 @@ impl Nat {
             self.ports.took(group, u16::from_be(ends.alias_port));
             self.recount_port(&ends, flow.permit, false);
         }
+        if !flow.has(flag::MAPPED) {
+            self.statistics.mapping_is_back(flow.protocol);
+        }
         true
     }
 
@@ -330,6 +338,7 @@ impl Nat {
             self.ports.took(group, u16::from_be(mapping.alias_port));
             let mark = self.mark_of(&mapping);
             self.recount_port(&mapping.ends(), mark, true);
+            self.statistics.mapping_is_back(mapping.protocol);
         }
         self.table.restore_free(&later.free_flows);
         let now = self.clock.now();

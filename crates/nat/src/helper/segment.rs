@@ -8,7 +8,7 @@ use packet::{Ipv4, Tcp, protocol};
 use super::Refusal;
 use super::edit::{Edit, new_end, replace};
 use super::sequence::Sequence;
-use crate::parse::{part, part_mut};
+use crate::part::{part, part_mut};
 
 /// Where the parts of a segment are, and its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

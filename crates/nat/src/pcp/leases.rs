@@ -107,8 +107,8 @@ impl Leases {
 
     /// How long what was granted is known, seconds (RFC 6887 §8.5).
     pub fn epoch_secs(&self, run_millis: u64) -> u32 {
-        let millis = run_millis.saturating_sub(self.begun_millis);
-        u32::try_from(millis / 1_000).unwrap_or(u32::MAX)
+        let secs = self.epoch_millis(run_millis) / 1_000;
+        u32::try_from(secs).unwrap_or(u32::MAX)
     }
 
     /// What was granted is not known any more, or not as it was: clients are
@@ -117,6 +117,18 @@ impl Leases {
         self.begun_millis = run_millis;
         self.announced = 0;
         self.due_millis = run_millis;
+    }
+
+    /// What was granted is known still: it was kept over a restart, and
+    /// nobody has to ask again. `epoch_millis`: how long it is known.
+    pub fn go_on(&mut self, run_millis: u64, epoch_millis: u64) {
+        self.begun_millis = run_millis.saturating_sub(epoch_millis);
+        self.announced = 2 * ANNOUNCEMENTS;
+    }
+
+    /// How long what was granted is known, milliseconds.
+    pub fn epoch_millis(&self, run_millis: u64) -> u64 {
+        run_millis.saturating_sub(self.begun_millis)
     }
 
     /// How many there are.

@@ -28,6 +28,20 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// As a saved state keeps it: address, bits, port.
+    pub(crate) fn saved(&self) -> (u32, u8, u16) {
+        (self.address, self.bits, self.port)
+    }
+
+    /// What [`Filter::saved`] gave.
+    pub(crate) fn restored((address, bits, port): (u32, u8, u16)) -> Option<Self> {
+        (bits <= 32).then_some(Self {
+            address,
+            bits,
+            port,
+        })
+    }
+
     /// One remote end.
     pub fn of(remote: Ipv4Addr, port: u16) -> Self {
         Self {

@@ -134,7 +134,12 @@ fn all_mappings_of_a_protocol_are_deleted_together() {
     };
     assert_eq!(gone(UDP).ask(&mut nat, 0).code(), 0);
     assert_eq!(leases(&nat).len(), 4);
-    assert_eq!(gone(0).ask(&mut nat, 0).code(), 0);
+    // With all protocols the port says nothing (RFC 6887 §11.1).
+    let gone = Ask {
+        port: 77,
+        ..gone(0)
+    };
+    assert_eq!(gone.ask(&mut nat, 0).code(), 0);
     let left = leases(&nat);
     assert_eq!((left.len(), left[0].inside), (1, ip(OTHER)));
 }
@@ -335,6 +340,48 @@ fn the_mapping_that_a_host_has_already_becomes_its_lease() {
         ..map(4_000)
     };
     assert_eq!(exactly.ask(&mut nat, 0).code(), 11);
+}
+
+#[test]
+fn a_mapping_whose_port_the_operator_redirects_becomes_nobodys_lease() {
+    let mut config = config();
+    config.udp = Behaviour::FULL_CONE;
+    let mut nat = Nat::new(config).unwrap();
+    let (from, to) = ((CLIENT, 4_000), (STRANGER, 80));
+    let (_, source) = send(&mut nat, UDP, from, to, 0);
+    let redirect = Redirect::port(UDP, OTHER, 9, source.1);
+    let mut rules = Rules::default();
+    rules.insert(redirect).unwrap();
+    nat.set_rules(rules);
+    let stranger = |port| (Ipv4Addr::new(203, 0, 113, 9), port);
+    let reached = come(&mut nat, UDP, stranger(1), source, 0);
+    assert_eq!(reached, Some((OTHER, 9)));
+    // Exactly that one is not to be had, nor kept for one remote.
+    let exactly = Ask {
+        external_port: source.1,
+        options: option(2, &[]),
+        ..map(4_000)
+    };
+    assert_eq!(exactly.ask(&mut nat, 0).code(), 11);
+    let peer = Ask {
+        remote: Some(to),
+        ..map(4_000)
+    };
+    assert_eq!(peer.ask(&mut nat, 0).code(), 11);
+    // Another one is, and who comes in to either reaches whose it is.
+    let external = map(4_000).ask(&mut nat, 0).external();
+    assert_ne!(external, source);
+    let reached = come(&mut nat, UDP, stranger(2), source, 0);
+    assert_eq!(reached, Some((OTHER, 9)));
+    assert_eq!(come(&mut nat, UDP, stranger(3), external, 0), Some(from));
+    assert_eq!(
+        send(&mut nat, UDP, from, stranger(4), 0),
+        (Verdict::Translated, external)
+    );
+    // The flow that was there goes on as it was.
+    assert_eq!(send(&mut nat, UDP, from, to, 0).1, source);
+    // Asked for again it is the same.
+    assert_eq!(map(4_000).ask(&mut nat, 0).external(), external);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
-use dataplane::forward::{Forwarder, Request};
+use dataplane::forward::{Forwarder, Ports, Request};
 use dataplane::worker::{Clock, Mesh, Running, Worker, Workers};
 use dataplane::{Pool, Port, Tun};
 use memory::quiescent::Domain;
@@ -62,12 +62,16 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
     rules::check(&fill, asked.accepts_rules())?;
     let mut ignored = fill.ignored_rules().to_vec();
     let (asks, asked_for) = requests::rings();
-    let mut workers = start(asked, engines, &devices, &mut fill, &domain, &asks)?;
-    let mut failed = vec![0; workers.all.len()];
+    let opened = open(asked, &devices, &mut fill)?;
     let mut carrier = match known.namespace()? {
         Some(namespace) => Some(Carrier::open(&namespace).context("opening a socket")?),
         None => None,
     };
+    if let Some(translation) = &mut translation {
+        translation.confirm()?;
+    }
+    let mut workers = start(asked, engines, opened, &mut fill, &domain, &asks)?;
+    let mut failed = vec![0; workers.all.len()];
     if let Err(error) = privileges::confine() {
         warn!("{error}");
     }
@@ -143,15 +147,18 @@ fn devices(asked: &Forward) -> Vec<Device> {
     asked.tun.iter().cloned().chain(host).collect()
 }
 
-/// Starts the workers, each with a queue of every device.
-fn start(
-    asked: &Forward,
-    engines: Vec<nat::Nat>,
-    devices: &[Device],
-    fill: &mut FibSync,
-    domain: &std::sync::Arc<Domain>,
-    asks: &SyncSender<Request>,
-) -> Result<Workers> {
+/// What workers are made of.
+struct Opened {
+    pool: Pool,
+    /// Of each worker, by their numbers.
+    ports: Vec<Vec<(u16, Box<dyn Port + Send>)>>,
+    known: Ports,
+    /// Where workers hand packets to each other.
+    mesh: Vec<Mesh>,
+}
+
+/// Opens a queue of every device for each worker.
+fn open(asked: &Forward, devices: &[Device], fill: &mut FibSync) -> Result<Opened> {
     let count = usize::from(asked.workers);
     let pool = Pool::new(BUFFERS_EACH * count, MAX_PACKET_BYTES)?;
     let mut ports: Vec<Vec<(u16, Box<dyn Port + Send>)>> = Vec::new();
@@ -162,8 +169,8 @@ fn start(
             of_worker.push((number as u16, Box::new(queue)));
         }
     }
-    let ports_known = fill.changed_ports().unwrap_or_default();
-    for (device, port) in devices.iter().zip(ports_known.iter()) {
+    let known = fill.changed_ports().unwrap_or_default();
+    for (device, port) in devices.iter().zip(known.iter()) {
         if port.link == 0 && !port.is_host {
             warn!(
                 "the tables have no link {}: nothing leaves by {}",
@@ -171,22 +178,39 @@ fn start(
             );
         }
     }
-    let mut workers = Workers::default();
-    let mut engines = engines.into_iter();
     let mut mesh = Vec::new();
     if asked.nat.is_some() && count > 1 {
         let packets = (RING / (count - 1)).max(LEAST_RING);
         mesh = Mesh::of(&pool, count, packets).context("making rings between workers")?;
     }
-    let mut mesh = mesh.into_iter();
-    for (number, ports) in ports.into_iter().enumerate() {
+    Ok(Opened {
+        pool,
+        ports,
+        known,
+        mesh,
+    })
+}
+
+/// Starts the workers, each with a queue of every device.
+fn start(
+    asked: &Forward,
+    engines: Vec<nat::Nat>,
+    opened: Opened,
+    fill: &mut FibSync,
+    domain: &std::sync::Arc<Domain>,
+    asks: &SyncSender<Request>,
+) -> Result<Workers> {
+    let mut workers = Workers::default();
+    let mut engines = engines.into_iter();
+    let mut mesh = opened.mesh.into_iter();
+    for (number, ports) in opened.ports.into_iter().enumerate() {
         let forwarder = Forwarder::new(
-            ports_known.clone(),
+            opened.known.clone(),
             fill.views(),
             fill.table(),
             engines.next(),
             asked.settings(),
-            pool.cache(),
+            opened.pool.cache(),
         );
         let mut worker = Worker::new(
             forwarder,
@@ -199,7 +223,7 @@ fn start(
         if let Some(mesh) = mesh.next() {
             worker = worker.with_mesh(mesh);
         }
-        let core = (count > 1).then_some(number);
+        let core = (asked.workers > 1).then_some(number);
         let running = Running::start(worker, core).context("starting a worker")?;
         if running.state(ANSWER).is_none() && running.has_ended() {
             bail!("{}", ended(running));

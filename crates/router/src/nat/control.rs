@@ -6,18 +6,18 @@
 //! a turn, and never waits: neither millions of flows nor a client that reads
 //! slowly hold a packet. (A reload reads its file there, as with SIGHUP.)
 //!
-//! - `request`: what is asked, as a line of JSON.
+//! - `translation`, a room of its own: what is asked, and how.
 //! - `pieces`: what the translating thread is asked, and its answers.
 //! - `server`: the socket and the clients' threads.
+//! - `answers`: answers made of pieces.
 //! - `rows`: rows as JSON; `shown`: as text, at the other end.
 //! - `client`: `nat show`, `nat clear`, `nat reload`.
+//! - `peers`: who may ask for what.
 
+pub mod answers;
 pub mod client;
+mod peers;
 pub mod pieces;
-mod request;
 mod rows;
 pub mod server;
 pub mod shown;
-
-/// Where the socket is when nothing is said.
-const USUAL: &str = "/run/fingerpost-nat.sock";

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use dataplane::Counters;
-use nat::{Direction, Statistics, Verdict};
+use nat::{Direction, Protocol, Statistics, Verdict};
 use serde_json::{Map, Value, json};
 
 use super::log::Told;
@@ -148,6 +148,55 @@ fn port((name, counters): &(String, Counters)) -> Value {
         "sent_bytes": counters.sent_bytes,
         "refused_packets": counters.refused_packets,
     })
+}
+
+/// What was counted, for who asks a translation that runs; with its limits of
+/// flows and of subscribers.
+pub fn counted(statistics: &Statistics, [flows, subscribers]: [usize; 2]) -> Value {
+    let verdicts = |direction| -> Map<String, Value> {
+        let counted = Verdict::ALL.iter().map(|verdict| {
+            let packets = statistics.packets(direction, *verdict);
+            (name(*verdict).to_owned(), packets.into())
+        });
+        counted.collect()
+    };
+    let protocols = Protocol::ALL.iter().map(|protocol| {
+        let of = statistics.of(*protocol);
+        let counted = json!({
+            "translated": of.translated,
+            "refused": of.refused,
+            "mappings_made": of.mappings_made,
+            "mappings": of.mappings,
+        });
+        (protocol_name(*protocol).to_owned(), counted)
+    });
+    json!({
+        "packets": {"out": verdicts(Direction::Out), "in": verdicts(Direction::In)},
+        "protocols": protocols.collect::<Map<_, _>>(),
+        "flows": statistics.flows,
+        "flows_max": flows,
+        "flows_made": statistics.flows_made,
+        "flows_expired": statistics.flows_expired,
+        "flows_evicted": statistics.flows_evicted,
+        "flows_removed": statistics.flows_removed,
+        "flows_of_strangers": statistics.strangers,
+        "mappings": statistics.mappings,
+        "leases": statistics.leases,
+        "subscribers": statistics.subscribers,
+        "subscribers_max": subscribers,
+        "blocks": statistics.blocks,
+        "events_lost": statistics.events_lost + statistics.block_events_lost,
+        "memory_bytes": statistics.memory_bytes,
+    })
+}
+
+fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "tcp",
+        Protocol::Udp => "udp",
+        Protocol::Icmp => "icmp",
+        Protocol::Other => "other",
+    }
 }
 
 /// A verdict's name in the statistics.

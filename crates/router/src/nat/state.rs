@@ -1,6 +1,7 @@
 //! What a translation leaves behind for the next one: its flows, mappings and
-//! blocks in a file, written at a clean end and taken up at the next start,
-//! which removes it. After an end without one (a kill, a power failure) the
+//! blocks in a file, written at its end and taken up at the next start, which
+//! removes it before anything is translated. A start that fails before that
+//! leaves all as it was. After an end without one (a kill, a power failure) the
 //! journal says whose blocks were, and these rest with their subscribers.
 //!
 //! For `nat run` and `forward --nat`. A file that cannot be taken up is set
@@ -12,12 +13,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use nat::saved::{ChunkReader, Chunks, Record, SavedError};
+use nat::saved::{self, ChunkReader, Chunks, SavedError};
 use nat::{Nat, TakenUp};
-use rustix::time::{ClockId, clock_gettime};
 use tracing::{info, warn};
 
-use super::log::record::What;
+use super::log::record::{Record, What};
 use super::log::{self, Log};
 use super::settings::Settings;
 
@@ -50,7 +50,7 @@ impl Head {
         let flows = engines.iter().map(|nat| nat.statistics().flows).max();
         Self {
             wall: log::wall_millis(),
-            boot: boot_millis(),
+            boot: log::boot_millis(),
             boot_id: boot_id(),
             seed: engines.first().map_or(0, |nat| nat.config().seed),
             flows: flows.unwrap_or(0) as u64,
@@ -58,8 +58,8 @@ impl Head {
         }
     }
 
-    fn record(&self) -> Record {
-        let record = Record::default().u64(self.wall).u64(self.boot);
+    fn record(&self) -> saved::Record {
+        let record = saved::Record::default().u64(self.wall).u64(self.boot);
         let record = record.with(self.boot_id).u64(self.seed);
         record.u64(self.flows).u16(self.engines)
     }
@@ -68,7 +68,7 @@ impl Head {
     /// machine has not been started anew.
     fn gone_millis(&self) -> u64 {
         match self.boot_id == boot_id() {
-            true => boot_millis().saturating_sub(self.boot),
+            true => log::boot_millis().saturating_sub(self.boot),
             false => log::wall_millis().saturating_sub(self.wall),
         }
     }
@@ -91,31 +91,30 @@ impl State {
         })
     }
 
-    /// The engines, with what was left by those before; the log is told how
-    /// it begins. `now_millis` is the engines' time.
+    /// The engines, with what was left by those before, and what is to be done
+    /// before they translate. `now_millis` is the engines' time.
     pub fn begin(
         &self,
         settings: &Settings,
         parts: u16,
-        log: &Log,
         now_millis: u64,
-    ) -> anyhow::Result<Vec<Nat>> {
+    ) -> anyhow::Result<(Vec<Nat>, Beginning)> {
         if let Some(path) = &self.path {
             match self.take_up(path, settings, parts, now_millis) {
                 Ok(Some(engines)) => {
-                    log.mark(What::Resumed);
-                    return Ok(engines);
+                    let beginning = Beginning {
+                        file: Some(path.clone()),
+                        ..Beginning::of(What::Resumed)
+                    };
+                    return Ok((engines, beginning));
                 }
                 Ok(None) => {}
                 Err(error) => set_aside(path, &error)?,
             }
         }
         let mut engines = settings.engines(parts)?;
-        match self.recover(&mut engines, log, now_millis)? {
-            true => log.mark(What::Recovered),
-            false => log.mark(What::Started),
-        }
-        Ok(engines)
+        let beginning = self.recover(&mut engines, now_millis)?;
+        Ok((engines, beginning))
     }
 
     /// The engines with a state; `None`: there is none.
@@ -146,8 +145,6 @@ impl State {
             all.left_out += taken.left_out;
             all.blocks += taken.blocks;
         }
-        // Once: after a kill it says nothing about what was.
-        fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
         info!(
             "{}: {} flows and {} blocks go on after {} s",
             path.display(),
@@ -181,11 +178,10 @@ impl State {
     }
 
     /// Gives blocks to whom the journal says they were, where its translation
-    /// did not end; whether there were any. A block that cannot be any more
-    /// is told as given back.
-    fn recover(&self, engines: &mut [Nat], log: &Log, now_millis: u64) -> anyhow::Result<bool> {
+    /// did not end. A block that cannot be any more is told as given back.
+    fn recover(&self, engines: &mut [Nat], now_millis: u64) -> anyhow::Result<Beginning> {
         let Some(journal) = &self.journal else {
-            return Ok(false);
+            return Ok(Beginning::of(What::Started));
         };
         let held = match log::journal::held(journal) {
             Ok(held) => held.blocks,
@@ -194,7 +190,7 @@ impl State {
                     "{}: {error}: whose blocks were is not known, and all begins empty",
                     journal.display()
                 );
-                return Ok(false);
+                return Ok(Beginning::of(What::Started));
             }
             Err(error) => return Err(error).with_context(|| journal.display().to_string()),
         };
@@ -205,24 +201,27 @@ impl State {
                 .iter_mut()
                 .any(|nat| nat.hold_block(record.inside, record.alias, first, now_millis));
             if !has_it {
-                lost.push(record);
+                lost.push(*record);
             }
         }
-        if held.is_empty() {
-            return Ok(false);
+        if !held.is_empty() {
+            info!(
+                "{} blocks rest with whom the journal says they were, {} are none any more",
+                held.len() - lost.len(),
+                lost.len()
+            );
         }
-        info!(
-            "{} blocks rest with whom the journal says they were, {} are none any more",
-            held.len() - lost.len(),
-            lost.len()
-        );
-        for record in lost {
-            log.give_back(record);
+        if lost.len() == held.len() {
+            // Nobody has anything: that says all of it.
+            return Ok(Beginning::of(What::Started));
         }
-        Ok(true)
+        Ok(Beginning {
+            lost,
+            ..Beginning::of(What::Recovered)
+        })
     }
 
-    /// Keeps what there is, at a clean end. Whether it is kept.
+    /// Keeps what there is, at the end. Whether it is kept.
     pub fn end(&self, engines: &mut [Nat], now_millis: u64) -> anyhow::Result<bool> {
         let Some(path) = &self.path else {
             return Ok(false);
@@ -231,6 +230,51 @@ impl State {
             .with_context(|| format!("saving the state to {}", path.display()))?;
         Ok(true)
     }
+}
+
+/// How a translation begins. What says that it did is done once nothing can
+/// fail any more, and before the first packet.
+#[derive(Debug)]
+#[must_use]
+pub struct Beginning {
+    /// The state that was taken up.
+    file: Option<PathBuf>,
+    mark: What,
+    /// Blocks that nobody can have any more.
+    lost: Vec<Record>,
+}
+
+impl Beginning {
+    fn of(mark: What) -> Self {
+        Self {
+            file: None,
+            mark,
+            lost: Vec::new(),
+        }
+    }
+
+    /// The translation begins: the state is used up, since after a kill it
+    /// would say nothing about what was, and the log is told.
+    pub fn confirm(&self, log: &Log) -> anyhow::Result<()> {
+        if let Some(path) = &self.file {
+            fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+            // Else a power failure brings it back.
+            if let Err(error) = sync_directory_of(path) {
+                warn!("{}: syncing its removal: {error}", path.display());
+            }
+        }
+        log.give_back(&self.lost);
+        log.mark(self.mark);
+        Ok(())
+    }
+}
+
+fn sync_directory_of(path: &Path) -> std::io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
 }
 
 fn read_head(chunks: &mut ChunkReader<'_>) -> Result<Head, SavedError> {
@@ -257,11 +301,7 @@ fn save(path: &Path, engines: &mut [Nat], now_millis: u64) -> std::io::Result<()
         return placed;
     }
     // The name, too, is to outlive a power failure.
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()
+    sync_directory_of(path)
 }
 
 fn write(path: &Path, engines: &mut [Nat], now_millis: u64) -> std::io::Result<()> {
@@ -305,11 +345,4 @@ fn boot_id() -> [u8; 16] {
         *place = pair.iter().fold(0, |byte, digit| byte << 4 | digit);
     }
     id
-}
-
-/// Milliseconds since the machine was started, sleep included.
-fn boot_millis() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use super::control::pieces::Jobs;
 use super::log::Log;
 use super::report::Report;
+use super::state::Beginning;
 use super::{engine_room, settle_len, total_len};
 use crate::signals::{caught, has_come};
 
@@ -52,6 +53,8 @@ pub struct Asked<'a> {
     pub jobs: Option<&'a mut Jobs>,
     /// Who wants records.
     pub log: &'a Log,
+    /// What is to be done before the first packet; none once that is done.
+    pub beginning: Option<Beginning>,
     /// What TCP may announce as its largest segment, bytes.
     pub clamp_mss: Option<u16>,
 }
@@ -86,6 +89,10 @@ pub fn run(
         batch: Batch::new(BATCH),
         turning: Batch::new(BATCH),
     };
+    if let Some(beginning) = &asked.beginning {
+        beginning.confirm(asked.log)?;
+        asked.beginning = None;
+    }
     let moved = shuttle(
         nat,
         &mut inside,

@@ -15,10 +15,11 @@ use nat::rules::Statement;
 use tracing::{info, warn};
 
 use super::control::pieces::{Job, Jobs};
-use super::control::server::{self, Door};
+use super::control::server::{Askers, Control};
 use super::log::{Log, Options, Told};
+use super::mib::Snmp;
 use super::settings::Settings;
-use super::state::State;
+use super::state::{Beginning, State};
 use super::{end, tun};
 
 /// How often workers are asked for what they have to tell.
@@ -29,13 +30,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What else is wanted of the translation.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Beside {
-    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`
+    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`, and
+    /// for `up`, which looks at /run/fingerpost-nat.sock unless told otherwise
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires_all = ["nat", "tun"])]
     nat_control: Option<PathBuf>,
+    /// A group that may ask there beside root, and change nothing: that of
+    /// the daemon, say
+    #[arg(long, value_name = "GROUP", requires = "nat_control")]
+    nat_control_group: Option<String>,
     /// File that keeps flows, mappings and blocks from the end of one
     /// translation to the start of the next [default: state_file of the rules]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["nat", "tun"])]
     nat_state: Option<PathBuf>,
+    #[command(flatten)]
+    snmp: Snmp,
     #[command(flatten)]
     log: Options,
 }
@@ -53,35 +61,48 @@ pub struct Translation {
     /// What may not change while there are several workers.
     shared: Vec<Statement>,
     parts: u16,
+    /// What is to be done before the first packet.
+    beginning: Option<Beginning>,
     state: State,
     log: Arc<Log>,
-    jobs: Option<Jobs>,
-    _door: Option<Door>,
+    askers: Askers,
     told: Instant,
 }
 
 impl Translation {
-    /// By a file of rules, for so many workers: it and their engines.
+    /// By a file of rules, for so many workers: it and their engines. What was
+    /// left for them stays until [`Translation::confirm`].
     pub fn begin(rules: &Path, beside: &Beside, parts: u16) -> anyhow::Result<(Self, Vec<Nat>)> {
         let settings = Settings::of_rules(rules).with_events(beside.log.events());
         let journal = beside.log.journal();
         let state = State::new(beside.nat_state.as_deref(), &settings, journal)?;
         let shared = settings.shared()?;
-        let control = beside.nat_control.as_deref().map(server::open);
-        let (door, jobs) = control.transpose()?.unzip();
+        let control = Control {
+            control: beside.nat_control.clone(),
+            control_group: beside.nat_control_group.clone(),
+        };
+        let askers = Askers::open(&control, &beside.snmp)?;
         let log = beside.log.open()?;
-        let engines = state.begin(&settings, parts, &log, tun::now_millis())?;
+        let (engines, beginning) = state.begin(&settings, parts, tun::now_millis())?;
         let translation = Self {
             settings,
             shared,
             parts,
+            beginning: Some(beginning),
             state,
             log: Arc::new(log),
-            jobs,
-            _door: door,
+            askers,
             told: Instant::now(),
         };
         Ok((translation, engines))
+    }
+
+    /// All ports are open, and workers begin to translate.
+    pub fn confirm(&mut self) -> anyhow::Result<()> {
+        if let Some(beginning) = self.beginning.take() {
+            beginning.confirm(&self.log)?;
+        }
+        Ok(())
     }
 
     /// To be called again and again: takes records, hands questions on.
@@ -97,7 +118,7 @@ impl Translation {
                 worker.ask(Ask::Nat(Errand::new(take)));
             }
         }
-        let Some(job) = self.jobs.as_mut().and_then(Jobs::next_job) else {
+        let Some(job) = self.askers.jobs.as_mut().and_then(Jobs::next_job) else {
             return;
         };
         match job.is_reload() {
@@ -166,9 +187,7 @@ impl Translation {
     /// became of the records, and why the state is not kept.
     pub fn end(self, mut engines: Vec<Nat>) -> (Vec<Told>, Option<anyhow::Error>) {
         let now = tun::now_millis();
-        for nat in &mut engines {
-            self.log.take_all(nat, now);
-        }
+        self.log.take_all(&mut engines, now);
         let is_whole = engines.len() == usize::from(self.parts);
         let kept = match is_whole {
             true => self.state.end(&mut engines, now),

@@ -23,6 +23,7 @@ use view::Object;
 use super::background;
 use super::compressed;
 use super::definition::TABLES;
+use super::nat;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
@@ -52,12 +53,14 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     for one in namespaces.iter() {
         one.refreshed(Object::Link, true).await;
     }
+    let nat = nat::metrics::sample(shared).await;
     let forwarding = match shared.forwarding.get() {
         Some(gauge) => gauge.told().await,
         None => None,
     };
     let compress = compressed::permit(shared, request);
     let scrape = Scrape {
+        nat,
         shared: Arc::clone(shared),
         namespaces,
         forwarding,
@@ -103,6 +106,7 @@ struct OfLink<'a> {
 
 /// A scrape under way: family by family, each over all namespaces.
 struct Scrape {
+    nat: Arc<nat::metrics::Sample>,
     shared: Arc<Shared>,
     namespaces: Arc<[Namespace]>,
     forwarding: Option<ForwardingStatus>,
@@ -178,12 +182,13 @@ fn of_family(
     0
 }
 
-fn head(out: &mut String, name: &str, help: &str, kind: &str) {
+/// The head of a family.
+pub fn head(out: &mut String, name: &str, help: &str, kind: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
 /// A label's value.
-fn escape(out: &mut String, text: &str) {
+pub fn escape(out: &mut String, text: &str) {
     for character in text.chars() {
         match character {
             '\\' => out.push_str("\\\\"),
@@ -290,6 +295,7 @@ impl Scrape {
         if let Some(master) = snmp.and_then(|snmp| snmp.agentx_master) {
             subagents::write(&master, out);
         }
+        self.nat.write(out);
         if let Some(status) = &self.forwarding {
             forwarding::write(status, out);
         }
@@ -392,7 +398,12 @@ impl Scrape {
 }
 
 /// A sample with the labels that have a value.
-fn labelled(out: &mut String, name: &str, labels: &[(&str, Option<&str>)], value: impl Display) {
+pub fn labelled(
+    out: &mut String,
+    name: &str,
+    labels: &[(&str, Option<&str>)],
+    value: impl Display,
+) {
     out.push_str(name);
     let mut open = '{';
     for (label, text) in labels {

@@ -10,6 +10,7 @@ use super::definition::{
     ADDRESS, CHANGES, DIFF, FILTER, FLAPS, NETNS, OUTPUT, PAGES, Parameter, TABLES, Table,
     Value as Kind, WHY,
 };
+use super::nat::definition::{self as nat, NatTable};
 use super::problem;
 
 /// The document.
@@ -24,6 +25,11 @@ pub fn document() -> Value {
     paths.insert("/v1/routes/diff".to_owned(), diff_path());
     paths.insert("/v1/routes/why".to_owned(), why_path());
     paths.insert("/v1/routes/flaps".to_owned(), flaps_path());
+    for table in nat::TABLES {
+        paths.insert(table.path.to_owned(), nat_path(table));
+        schemas.insert(table.row.to_owned(), table.schema());
+    }
+    paths.insert("/v1/nat/who".to_owned(), nat_who_path());
     paths.insert("/v1/changes".to_owned(), changes_path());
     for (path, summary, media_type, schema) in [
         (
@@ -31,6 +37,12 @@ pub fn document() -> Value {
             "How the daemon is, and how many rows each table has",
             "application/json",
             super::status::schema(),
+        ),
+        (
+            "/v1/nat/statistics",
+            "What a translation counted, and how much it has",
+            "application/json",
+            nat::statistics_schema(),
         ),
         (
             "/v1/router",
@@ -131,6 +143,25 @@ fn rows_content(row: &str) -> Value {
         "application/x-ndjson": {"schema": {"type": "string"}},
         "text/csv": {"schema": {"type": "string"}}
     })
+}
+
+fn nat_path(table: &NatTable) -> Value {
+    let id = table.path.trim_start_matches("/v1/");
+    let parameters = table.parameters().map(parameter).collect();
+    let mut content = rows_content(table.row);
+    if let Some(types) = content.as_object_mut() {
+        types.remove("text/csv");
+    }
+    path_of(id, table.summary, parameters, &content, &["Link"])
+}
+
+fn nat_who_path() -> Value {
+    let parameters = nat::WHO.iter().map(required);
+    let parameters = parameters.chain([parameter(&nat::FORMAT)]).collect();
+    let summary = "Whose an outside port of a translation is now: the block that it is in";
+    let schema = json!({"type": "array", "items": {"$ref": "#/components/schemas/NatBlock"}});
+    let content = json!({"application/json": {"schema": schema}});
+    path_of("natWho", summary, parameters, &content, &[])
 }
 
 fn route_get_path() -> Value {

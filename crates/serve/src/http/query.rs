@@ -188,7 +188,8 @@ pub fn media_type(format: Format) -> &'static str {
     of.map_or("text/plain", |(_, _, media_type)| media_type)
 }
 
-fn format(parameters: &mut Parameters<'_>, headers: &HeaderMap) -> Result<Format, Problem> {
+/// The format, by `format` or by `Accept`.
+pub fn format(parameters: &mut Parameters<'_>, headers: &HeaderMap) -> Result<Format, Problem> {
     if let Some(name) = parameters.take("format")? {
         let found = FORMATS.iter().find(|(known, ..)| *known == name);
         return found.map(|(_, format, _)| *format).ok_or_else(|| {

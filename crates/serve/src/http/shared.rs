@@ -19,6 +19,7 @@ use super::clients::{Admission, Clients};
 use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
 use super::memory::Memory;
+use super::nat::Translation;
 use super::problem::Problem;
 use super::users::Users;
 use crate::budget::{Budget, Lease};
@@ -73,6 +74,8 @@ pub struct Shared {
     names: Mutex<Arc<Names>>,
     namespaces: Mutex<Arc<[Namespace]>>,
     memory: Mutex<Memory>,
+    /// The translation that is asked.
+    pub nat: Translation,
     /// How SNMP is, where it is told.
     pub snmp: OnceLock<crate::snmp::Gauge>,
     /// How forwarding at XDP stands, where it is told.
@@ -149,6 +152,7 @@ impl Shared {
             names: Mutex::default(),
             namespaces: Mutex::new(Arc::new([])),
             memory: Mutex::default(),
+            nat: Translation::default(),
             snmp: OnceLock::new(),
             forwarding: OnceLock::new(),
         }

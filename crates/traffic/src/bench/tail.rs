@@ -361,11 +361,11 @@ fn turn(turns: u64) {
 }
 
 /// The time that this thread has had of a processor.
-fn own_time() -> Duration {
+pub fn own_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn since(start: Duration) -> u64 {
+pub fn since(start: Duration) -> u64 {
     own_time().saturating_sub(start).as_nanos() as u64
 }

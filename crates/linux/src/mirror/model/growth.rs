@@ -180,10 +180,6 @@ fn grows_slowly(rows: u32, of: fn(u32) -> Vec<Announcement>) {
     let (Some(few), Some(many)) = (cost(rows / 16, of), cost(rows, of)) else {
         return;
     };
-    eprintln!(
-        "an event with {}: {few:?}, with {rows}: {many:?}",
-        rows / 16
-    );
     assert!(
         few.touched > 1.0 && few.copied > 1.0,
         "not counted: {few:?}"

@@ -7,6 +7,7 @@ use packet::{Ipv4, icmp, ipv4, protocol, tcp};
 
 use crate::key::Key;
 use crate::parse::{self, rewrite_address, update};
+use crate::part::{part, part_mut};
 
 /// Where the inner packet begins in an ICMP error.
 const INNER_AT: usize = icmp::HEADER_LEN;
@@ -81,7 +82,7 @@ impl<'a> Quote<'a> {
 
     /// The upper layer, as far as it is there.
     pub fn upper(&self) -> &[u8] {
-        parse::part(self.message, self.upper_at..self.message.len())
+        part(self.message, self.upper_at..self.message.len())
     }
 
     /// Sets the end that is ours, memory order.
@@ -180,7 +181,7 @@ impl<'a> Quote<'a> {
         } = self;
         let mut around = changed;
         let end = message.len();
-        let upper = parse::part_mut(message, upper_at..end);
+        let upper = part_mut(message, upper_at..end);
         if let Some(at) = checksum_at
             && let Some(old) = word_at(upper, at)
         {
@@ -211,7 +212,7 @@ pub fn take_option_out(bytes: &mut [u8], at: usize, option: [u8; 2]) {
     let Some(message) = bytes.get_mut(at..total_len) else {
         return;
     };
-    let inner = parse::part(message, INNER_AT..message.len());
+    let inner = part(message, INNER_AT..message.len());
     let Ok(ip) = Ipv4::parse_truncated(inner) else {
         return;
     };
@@ -233,7 +234,7 @@ pub fn take_option_out(bytes: &mut [u8], at: usize, option: [u8; 2]) {
         *first = 0x40 | (header_len / 4) as u8;
         [*high, *low] = (inner_len as u16).to_be_bytes();
     }
-    if let Ok(mut ip) = Ipv4::parse_truncated(parse::part_mut(message, INNER_AT..kept)) {
+    if let Ok(mut ip) = Ipv4::parse_truncated(part_mut(message, INNER_AT..kept)) {
         ip.fill_checksum();
     }
     let after = Sum::of(message).folded();

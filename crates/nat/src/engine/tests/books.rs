@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{Dependence, Timeouts};
+use crate::mapping::Kind;
+use crate::{Dependence, Protocol, Timeouts};
 
 /// Holds the mappings' counts against the flows.
 pub(super) fn audit(nat: &Nat) {
     super::blocks::audit(nat);
+    audit_protocols(nat);
     let mut held = BTreeMap::<u32, (u32, u32)>::new();
     for name in 0..nat.table.places() as u32 {
         let flow = nat.table.get(name).unwrap();
@@ -39,6 +41,26 @@ pub(super) fn audit(nat: &Nat) {
         let mapping = nat.mappings.get(name).unwrap();
         assert_eq!((mapping.flows, mapping.long), flows, "{name}");
     }
+}
+
+/// Each mapping that is there is counted for its protocol: a flow's own, and
+/// those that flows share.
+fn audit_protocols(nat: &Nat) {
+    let mut there = [0; Protocol::ALL.len()];
+    for name in 0..nat.table.places() as u32 {
+        let flow = nat.table.get(name).unwrap();
+        if flow.has(flag::LIVE) && !flow.has(flag::MAPPED) {
+            there[Protocol::of(flow.protocol) as usize] += 1;
+        }
+    }
+    for name in nat.mappings.taken() {
+        let mapping = nat.mappings.get(name).unwrap();
+        if mapping.kind == Kind::Mapping {
+            there[Protocol::of(mapping.protocol) as usize] += 1;
+        }
+    }
+    let counted = nat.statistics().protocols.map(|of| of.mappings);
+    assert_eq!(counted, there);
 }
 
 fn shared() -> Config {

@@ -69,6 +69,73 @@ fn audit_leases(nat: &Nat) {
     assert!(hosts.values().all(|ports| *ports <= most));
 }
 
+/// All leases are there again, with what they count, their filters and the
+/// epoch; over time each ends, and all is given back.
+fn after_a_restart(nat: &mut Nat, now: u64) {
+    nat.set_rules(Rules::default());
+    let bytes = saved::saved(nat, now);
+    let mut other = Nat::new(nat.config().clone()).unwrap();
+    // A new clock.
+    saved::taken_up(&mut other, &bytes, 0, 5_000_000).unwrap();
+    audit(&other);
+    audit_leases(&other);
+    assert_eq!(leases(&other), leases(nat));
+    let epochs = [&*nat, &other].map(|of| {
+        let leases = of.leases.as_ref().unwrap();
+        leases.epoch_secs(of.clock.run_millis())
+    });
+    assert_eq!(epochs[0], epochs[1]);
+    let announced = other.next_announcement(&mut [0; 1_500], 5_000_000);
+    assert_eq!(announced, None, "nobody has to ask again");
+    other.maintain(5_000_000 + 100_000_000, usize::MAX);
+    other.maintain(5_000_000 + 200_000_000, usize::MAX);
+    audit(&other);
+    assert_eq!(other.statistics().leases, 0);
+}
+
+#[test]
+fn a_lease_that_finds_no_place_any_more_begins_a_new_epoch() {
+    let mut config = config(100);
+    config.pcp.addresses = vec![SERVER];
+    config.ports = 40_000..=40_063;
+    let mut nat = Nat::new(config).unwrap();
+    let mut random = Random::new(7);
+    while leases(&nat).is_empty() {
+        ask(&mut nat, &mut random, (HOST, 7), 1_000);
+    }
+    let taken = leases(&nat)[0];
+    let bytes = saved::saved(&mut nat, 61_000);
+    let other_address = Ipv4Addr::new(192, 0, 2, 2);
+    for (what, keeps) in [("nothing", true), ("rules", false), ("addresses", false)] {
+        let mut config = nat.config().clone();
+        if what == "addresses" {
+            config.addresses = vec![other_address];
+        }
+        let mut other = Nat::new(config).unwrap();
+        if what == "rules" {
+            let port = taken.alias_port;
+            let mut rules = Rules::default();
+            rules
+                .insert(Redirect::port(taken.protocol, host(9), 9, port))
+                .unwrap();
+            other.set_rules(rules);
+        }
+        saved::taken_up(&mut other, &bytes, 0, 0).unwrap();
+        assert_eq!(leases(&other).len() == leases(&nat).len(), keeps, "{what}");
+        let epoch = other.leases.as_ref().unwrap();
+        let epoch = epoch.epoch_secs(other.clock.run_millis());
+        assert_eq!(epoch >= 60, keeps, "{what}: {epoch}");
+        let announced = other.next_announcement(&mut [0; 1_500], 0);
+        assert_eq!(announced.is_none(), keeps, "{what}");
+        audit(&other);
+    }
+    // What was over meanwhile is missed by nobody.
+    let mut other = Nat::new(nat.config().clone()).unwrap();
+    saved::taken_up(&mut other, &bytes, 100_000_000, 0).unwrap();
+    assert_eq!(leases(&other).len(), 0);
+    assert_eq!(other.next_announcement(&mut [0; 1_500], 0), None);
+}
+
 #[test]
 fn leases_flows_and_blocks_agree_whatever_is_done() {
     let depend = [Dependence::Endpoint, Dependence::AddressAndPort];
@@ -124,6 +191,7 @@ fn leases_flows_and_blocks_agree_whatever_is_done() {
             audit(&nat);
             audit_leases(&nat);
         }
+        after_a_restart(&mut nat, now);
         let mut off = nat.config().pcp.clone();
         off.addresses.clear();
         nat.set_pcp(off);

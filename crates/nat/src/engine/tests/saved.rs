@@ -5,7 +5,7 @@ use super::*;
 use crate::saved::{ChunkReader, Chunks, Record, SavedError, tag};
 use crate::{Blocks, TakenUp};
 
-fn saved(nat: &mut Nat, now: u64) -> Vec<u8> {
+pub(super) fn saved(nat: &mut Nat, now: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut chunks = Chunks::new(&mut bytes).unwrap();
     nat.save(now, &mut chunks).unwrap();
@@ -13,7 +13,12 @@ fn saved(nat: &mut Nat, now: u64) -> Vec<u8> {
     bytes
 }
 
-fn taken_up(nat: &mut Nat, bytes: &[u8], gone: u64, now: u64) -> Result<TakenUp, SavedError> {
+pub(super) fn taken_up(
+    nat: &mut Nat,
+    bytes: &[u8],
+    gone: u64,
+    now: u64,
+) -> Result<TakenUp, SavedError> {
     let mut reader = ChunkReader::new(bytes)?;
     nat.take_up(&mut reader, gone, now)
 }

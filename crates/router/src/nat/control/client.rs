@@ -1,8 +1,7 @@
 //! `nat show`, `nat clear`, `nat reload`: the other end of the socket.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,14 +9,16 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use serde_json::Value;
 
-use super::request::{Filter, Request, Table};
+use translation::client::Connection;
+use translation::request::{Filter, Request, Table};
+
 use super::shown::line;
 
 /// Which translation.
 #[derive(Debug, Args)]
 pub struct At {
     /// The control socket of the translation (its `--control`)
-    #[arg(long, value_name = "PATH", default_value = super::USUAL, value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "PATH", default_value = translation::USUAL, value_hint = ValueHint::FilePath)]
     control: PathBuf,
 }
 
@@ -31,7 +32,8 @@ pub struct Show {
     /// Only how many there are
     #[arg(long, conflicts_with_all = ["top", "limit"])]
     count: bool,
-    /// The N inside addresses with the most rows
+    /// The N inside addresses with the most rows; of subscribers those with
+    /// the most sessions
     #[arg(long, value_name = "N", conflicts_with = "limit")]
     top: Option<usize>,
     /// So many rows at most
@@ -71,6 +73,7 @@ pub fn show(show: &Show) -> anyhow::Result<ExitCode> {
         count: show.count,
         limit: show.limit,
         top: show.top,
+        after: None,
     };
     let mut out = io::stdout().lock();
     ask(&show.at.control, &request, &mut |row| {
@@ -119,25 +122,8 @@ fn ask(
     request: &Request,
     sink: &mut dyn FnMut(Value) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut stream = UnixStream::connect(control).with_context(|| {
-        format!(
-            "asking {}: is there a `nat run --control` or `forward --nat-control` of it?",
-            control.display()
-        )
-    })?;
+    let connection = Connection::open(control)?;
     privileges::give_up().context("giving up privileges")?;
-    let mut request = serde_json::to_vec(request)?;
-    request.push(b'\n');
-    stream.write_all(&request).context("sending the question")?;
-    for line in BufReader::new(stream).lines() {
-        let row: Value = serde_json::from_str(&line.context("reading the answer")?)?;
-        if let Some(error) = row.get("error").and_then(Value::as_str) {
-            bail!("{error}");
-        }
-        if row.get("end").is_some() {
-            return Ok(());
-        }
-        sink(row)?;
-    }
-    bail!("the answer was cut off: the translation has ended")
+    connection.ask(request, None, sink)?;
+    Ok(())
 }

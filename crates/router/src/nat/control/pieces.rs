@@ -9,12 +9,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use nat::{BlockView, Cursor, FlowView, LeaseView, MappingView, Nat, PoolView, SubscriberView};
+use nat::{
+    BlockView, Config, Cursor, FlowView, LeaseView, MappingView, Nat, PoolView, Statistics,
+    SubscriberView,
+};
+use translation::request::{Filter, Table};
 
-use super::request::{Filter, Table};
-
-/// Places looked at for a piece: some 20 µs.
-const PLACES: usize = 2_048;
+/// Places looked at for a piece at most: some 20 µs.
+pub const PLACES: usize = 2_048;
 /// Questions that wait at most.
 const WAITING: usize = 64;
 /// How long an answer is waited for: a turn of the translating thread.
@@ -30,17 +32,57 @@ pub struct Job {
 /// What is wanted.
 #[derive(Debug, Clone)]
 pub enum Wanted {
-    Rows(Table),
+    /// Of a table, those of so many places.
+    Rows(Table, usize),
     Clear(Filter),
     Who(Ipv4Addr, u16),
     Reload,
+    Statistics,
 }
 
-/// Where a walk goes on: in which engine, and where there.
+/// Where a walk goes on: in which engine, and where there. What is of places,
+/// as rows of subscribers, has the number of its engine as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
     engine: usize,
     cursor: Cursor,
+}
+
+impl Place {
+    /// A place of an engine.
+    pub fn new(engine: usize, place: u32) -> Self {
+        Self {
+            engine,
+            cursor: Cursor::at(place),
+        }
+    }
+
+    /// Where it is in its engine.
+    pub fn place(self) -> u32 {
+        self.cursor.place()
+    }
+
+    /// Its engine.
+    pub fn engine(self) -> usize {
+        self.engine
+    }
+
+    /// As text, behind what tells this life of the translation from others.
+    pub fn written(self, life: u64) -> String {
+        format!("{life:x}.{}.{}", self.engine, self.cursor.place())
+    }
+
+    /// Reads it; `None`: it is none, or of another life.
+    pub fn read(text: &str, life: u64) -> Option<Self> {
+        let mut parts = text.split('.');
+        let of = u64::from_str_radix(parts.next()?, 16).ok()?;
+        let (engine, place) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let is_whole = parts.next().is_none() && of == life;
+        is_whole.then_some(Self {
+            engine,
+            cursor: Cursor::at(place),
+        })
+    }
 }
 
 /// A piece of an answer.
@@ -67,6 +109,8 @@ pub enum Rows {
     Ended(usize),
     /// What became of a reload.
     Reloaded(Result<(), String>),
+    /// What an engine counted, and its settings.
+    Statistics(Box<(Statistics, Config)>),
 }
 
 /// The translating threads' end.
@@ -154,7 +198,11 @@ impl Job {
     pub fn answer(self, nat: &mut Nat, engines: usize) {
         let Place { engine, cursor } = self.from;
         let (rows, next) = match &self.what {
-            Wanted::Rows(table) => rows(nat, *table, cursor),
+            Wanted::Rows(table, places) => rows(nat, *table, cursor, *places),
+            Wanted::Statistics => {
+                let said = (nat.statistics(), nat.config().clone());
+                (Rows::Statistics(Box::new(said)), None)
+            }
             Wanted::Clear(filter) => {
                 let mut fits = |flow: &FlowView| filter.fits_flow(flow);
                 let (next, ended) = nat.end_flows(cursor, PLACES, &mut fits);
@@ -167,7 +215,7 @@ impl Job {
             Wanted::Reload => (Rows::None, None),
         };
         // What helpers there are, one says for all.
-        let is_of_all = matches!(self.what, Wanted::Rows(Table::Helpers) | Wanted::Reload);
+        let is_of_all = matches!(self.what, Wanted::Rows(Table::Helpers, _) | Wanted::Reload);
         let after = Place {
             engine: engine + 1,
             cursor: Cursor::default(),
@@ -183,16 +231,16 @@ impl Job {
     }
 }
 
-fn rows(nat: &Nat, table: Table, from: Cursor) -> (Rows, Option<Cursor>) {
+fn rows(nat: &Nat, table: Table, from: Cursor, places: usize) -> (Rows, Option<Cursor>) {
     match table {
-        Table::Flows => collect(Rows::Flows, |sink| nat.flows(from, PLACES, sink)),
-        Table::Mappings => collect(Rows::Mappings, |sink| nat.mappings(from, PLACES, sink)),
+        Table::Flows => collect(Rows::Flows, |sink| nat.flows(from, places, sink)),
+        Table::Mappings => collect(Rows::Mappings, |sink| nat.mappings(from, places, sink)),
         Table::Subscribers => collect(Rows::Subscribers, |sink| {
-            nat.subscribers(from, PLACES, sink)
+            nat.subscribers(from, places, sink)
         }),
-        Table::Blocks => collect(Rows::Blocks, |sink| nat.blocks(from, PLACES, sink)),
-        Table::Pools => collect(Rows::Pools, |sink| nat.pools(from, PLACES, sink)),
-        Table::Leases => collect(Rows::Leases, |sink| nat.leases(from, PLACES, sink)),
+        Table::Blocks => collect(Rows::Blocks, |sink| nat.blocks(from, places, sink)),
+        Table::Pools => collect(Rows::Pools, |sink| nat.pools(from, places, sink)),
+        Table::Leases => collect(Rows::Leases, |sink| nat.leases(from, places, sink)),
         Table::Helpers => {
             let helped = nat.config().helpers;
             let all = nat::helper::REGISTRY.iter();

@@ -6,12 +6,12 @@ use nat::{BlockView, FlowView, LeaseView, MappingView, PoolView, SubscriberView}
 use serde_json::{Value, json};
 
 use super::pieces::Rows;
-use super::request::{Filter, state};
+use translation::request::{Filter, state};
 
 /// The rows that are meant, each with its inside address.
 pub fn meant(rows: &Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Value)> {
     match rows {
-        Rows::None | Rows::Ended(_) | Rows::Reloaded(_) => Vec::new(),
+        Rows::None | Rows::Ended(_) | Rows::Reloaded(_) | Rows::Statistics(_) => Vec::new(),
         Rows::Flows(flows) => {
             let meant = flows.iter().filter(|flow| filter.fits_flow(flow));
             meant.map(|row| (Some(row.inside), flow(row))).collect()
@@ -105,7 +105,8 @@ fn lease(row: &LeaseView) -> Value {
     })
 }
 
-fn subscriber(row: &SubscriberView) -> Value {
+/// A subscriber.
+pub fn subscriber(row: &SubscriberView) -> Value {
     let classes = |[tcp, udp, other]: [u32; 3]| json!({"tcp": tcp, "udp": udp, "other": other});
     let [tcp, udp] = row.half_open;
     json!({

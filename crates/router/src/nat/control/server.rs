@@ -1,46 +1,79 @@
 //! The socket, and a thread for each client.
-//!
-//! What is asked says who talks to whom, so only root and the user who runs
-//! the translation are answered; places are kept for root.
 
-use std::collections::HashMap;
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::net::IpAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
-use serde_json::{Value, json};
+use anyhow::{Context, bail};
+use clap::{Args, ValueHint};
 use tracing::warn;
+use translation::answer::Line;
+use translation::request::Request;
 
-use super::pieces::{Asking, Jobs, Place, Rows, Wanted, pair};
-use super::request::{Request, Table};
-use super::rows;
+use super::answers;
+use super::peers::{Peer, Places};
+use super::pieces::{Asking, Jobs, pair};
 use crate::control_socket::{self, Refusals};
+use crate::nat::mib::{Snmp, Subagent};
 
-/// Clients at a time, and of them those that only root takes.
-const CLIENTS: usize = 16;
-const OF_ROOT: usize = 4;
 /// Bytes of a request at most.
 const REQUEST_BYTES: u64 = 64 << 10;
 /// How long a request may take to come.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client may take nothing of its answer.
 const STALLED: Duration = Duration::from_secs(60);
-/// Inside addresses that are counted for the top ones at most.
-const COUNTED: usize = 4 << 20;
 
 const REFUSALS: Refusals = Refusals {
     other: "there is something else",
     answered: "another translation answers there",
 };
+
+/// Where a translation is asked, and by whom.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Control {
+    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`, and
+    /// for `up`, which looks at /run/fingerpost-nat.sock unless told otherwise
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
+    pub control: Option<PathBuf>,
+    /// A group that may ask there beside root, and change nothing: that of
+    /// the daemon, say
+    #[arg(long, value_name = "GROUP", requires = "control")]
+    pub control_group: Option<String>,
+}
+
+/// Those who ask a translation, and where their questions come in.
+#[derive(Default)]
+pub struct Askers {
+    /// `None`: nobody may ask.
+    pub jobs: Option<Jobs>,
+    _door: Option<Door>,
+    _subagent: Option<Subagent>,
+}
+
+impl Askers {
+    /// Opens the socket and looks for the master of SNMP, where they are
+    /// wanted; their threads ask from then on.
+    pub fn open(control: &Control, snmp: &Snmp) -> anyhow::Result<Self> {
+        if control.control.is_none() && snmp.agentx.is_none() {
+            return Ok(Self::default());
+        }
+        let (asking, jobs) = pair()?;
+        let start = |master: PathBuf| Subagent::start(master, snmp, asking.again()?);
+        let subagent = snmp.agentx.clone().map(start).transpose()?;
+        let group = control.control_group.as_deref();
+        let path = control.control.as_deref();
+        let door = path.map(|path| open(path, group, asking)).transpose()?;
+        Ok(Self {
+            jobs: Some(jobs),
+            _door: door,
+            _subagent: subagent,
+        })
+    }
+}
 
 /// The socket's file, which goes with this.
 #[derive(Debug)]
@@ -54,58 +87,62 @@ impl Drop for Door {
     }
 }
 
-/// Opens the socket; its thread answers from then on.
-pub fn open(path: &Path) -> anyhow::Result<(Door, Jobs)> {
-    let (asking, jobs) = pair()?;
-    let listener = control_socket::bind(path, REFUSALS)
-        .with_context(|| format!("opening {}", path.display()))?;
+/// What the socket's thread needs.
+struct Answering {
+    asking: Asking,
+    has_group: bool,
+    /// Tells this life of the translation from others.
+    life: u64,
+}
+
+fn open(path: &Path, group: Option<&str>, asking: Asking) -> anyhow::Result<Door> {
+    let named = || format!("opening {}", path.display());
+    let listener = control_socket::bind(path, REFUSALS).with_context(named)?;
     let door = Door {
         path: path.to_owned(),
     };
+    if let Some(group) = group {
+        control_socket::open_to(path, group).with_context(named)?;
+    }
+    let answering = Answering {
+        asking,
+        has_group: group.is_some(),
+        life: RandomState::new().hash_one(path),
+    };
     thread::Builder::new()
         .name("nat-control".to_owned())
-        .spawn(move || accept(&listener, &asking))
+        .spawn(move || accept(&listener, &answering))
         .context("starting the control socket's thread")?;
-    Ok((door, jobs))
+    Ok(door)
 }
 
-fn accept(listener: &UnixListener, asking: &Asking) {
+fn accept(listener: &UnixListener, answering: &Answering) {
     // Clients' threads have no more than this one.
     if let Err(error) = privileges::give_up() {
         warn!("the control socket: giving up privileges: {error}");
     }
-    let clients = Arc::new(AtomicUsize::new(0));
+    let places = Places::default();
     for client in listener.incoming() {
-        let (Ok(client), Ok(asking)) = (client, asking.again()) else {
+        let (Ok(client), Ok(asking)) = (client, answering.asking.again()) else {
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        let Ok(peer) = socket_peercred(&client) else {
-            continue;
+        let admitted =
+            Peer::of(&client, answering.has_group).and_then(|peer| Ok((peer, places.take(peer)?)));
+        let (peer, taken) = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                let _ = client.set_nonblocking(true);
+                refuse(&client, &refusal);
+                continue;
+            }
         };
-        let is_root = peer.uid.is_root();
-        let most = if is_root { CLIENTS } else { CLIENTS - OF_ROOT };
-        let refusal = match (
-            is_root || peer.uid == geteuid(),
-            clients.load(Ordering::Relaxed) < most,
-        ) {
-            (false, _) => Some("only root and who runs the translation are answered"),
-            (true, false) => Some("there are too many clients"),
-            (true, true) => None,
-        };
-        if let Some(refusal) = refusal {
-            let mut client = client;
-            let _ = client.set_nonblocking(true);
-            let _ = writeln!(client, "{}", json!({"error": refusal}));
-            continue;
-        }
-        clients.fetch_add(1, Ordering::Relaxed);
-        let leaving = Leaving(Arc::clone(&clients));
+        let life = answering.life;
         let spawned = thread::Builder::new()
             .name("nat-client".to_owned())
             .spawn(move || {
-                let _leaving = leaving;
-                serve(client, asking);
+                let _taken = taken;
+                serve(&client, peer, asking, life);
             });
         if let Err(error) = spawned {
             warn!("a client's thread: {error}");
@@ -113,25 +150,28 @@ fn accept(listener: &UnixListener, asking: &Asking) {
     }
 }
 
-/// A client's place, given back when it goes.
-struct Leaving(Arc<AtomicUsize>);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+fn refuse(mut client: &UnixStream, why: &anyhow::Error) {
+    let line = Line::Refused(format!("{why:#}")).json();
+    // Who has gone needs no answer.
+    let _ = writeln!(client, "{line}");
 }
 
 /// Answers one request. A client that goes away ends it.
-fn serve(client: UnixStream, mut asking: Asking) {
-    let answered = answer(&client, &mut asking);
+fn serve(client: &UnixStream, peer: Peer, mut asking: Asking, life: u64) {
+    let answered = read(client).and_then(|request| {
+        peer.check(&request)?;
+        let mut out = BufWriter::new(client);
+        let next = answers::answer(request, &mut asking, life, &mut out)?;
+        // So that an answer that was cut off is told from a whole one.
+        writeln!(out, "{}", Line::End(next).json())?;
+        out.flush().context("writing the answer")
+    });
     if let Err(error) = answered {
-        let mut client = client;
-        let _ = writeln!(client, "{}", json!({"error": format!("{error:#}")}));
+        refuse(client, &error);
     }
 }
 
-fn answer(client: &UnixStream, asking: &mut Asking) -> anyhow::Result<()> {
+fn read(client: &UnixStream) -> anyhow::Result<Request> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(STALLED))?;
     let mut line = Vec::new();
@@ -141,135 +181,5 @@ fn answer(client: &UnixStream, asking: &mut Asking) -> anyhow::Result<()> {
     if line.last() != Some(&b'\n') {
         bail!("the request has no end, or more than {REQUEST_BYTES} bytes");
     }
-    let request = serde_json::from_slice(&line).context("reading the request")?;
-    let mut out = BufWriter::new(client);
-    match request {
-        Request::Show {
-            table,
-            filter,
-            count,
-            limit,
-            top,
-        } => {
-            let mut show = Show {
-                table,
-                limit: limit.unwrap_or(usize::MAX),
-                is_counted: count,
-                count: 0,
-                top,
-                by_inside: HashMap::new(),
-            };
-            show.run(asking, &filter, &mut out)?;
-        }
-        Request::Clear { filter } => {
-            let mut ended = 0;
-            let mut place = Some(Place::default());
-            while let Some(from) = place {
-                let piece = asking.ask(Wanted::Clear(filter.clone()), from)?;
-                if let Rows::Ended(more) = piece.rows {
-                    ended += more;
-                }
-                place = piece.next;
-            }
-            writeln!(out, "{}", json!({"ended": ended}))?;
-        }
-        Request::Reload => match asking.ask(Wanted::Reload, Place::default())?.rows {
-            Rows::Reloaded(Ok(())) => writeln!(out, "{}", json!({"reloaded": true}))?,
-            Rows::Reloaded(Err(error)) => bail!("the rules stay as they were: {error}"),
-            _ => bail!("no answer"),
-        },
-        Request::Who { alias, port } => {
-            let mut place = Some(Place::default());
-            while let Some(from) = place {
-                let piece = asking.ask(Wanted::Who(alias, port), from)?;
-                place = piece.next;
-                if let Rows::Blocks(found) = piece.rows {
-                    for block in &found {
-                        writeln!(out, "{}", rows::block(block))?;
-                    }
-                }
-            }
-        }
-    }
-    // So that an answer that was cut off is told from a whole one.
-    writeln!(out, "{}", json!({"end": true}))?;
-    out.flush().context("writing the answer")
-}
-
-/// A table that is shown.
-struct Show {
-    table: Table,
-    limit: usize,
-    is_counted: bool,
-    count: usize,
-    top: Option<usize>,
-    by_inside: HashMap<IpAddr, u64>,
-}
-
-impl Show {
-    fn run(
-        &mut self,
-        asking: &mut Asking,
-        filter: &super::request::Filter,
-        out: &mut impl Write,
-    ) -> anyhow::Result<()> {
-        if let Some(stray) = filter.stray(self.table) {
-            bail!("{stray} is of no use here: these rows have no such thing");
-        }
-        let mut place = Some(Place::default());
-        while let Some(from) = place {
-            let piece = asking.ask(Wanted::Rows(self.table), from)?;
-            place = piece.next;
-            for (inside, row) in rows::meant(&piece.rows, filter) {
-                if !self.take(inside, &row, out)? {
-                    place = None;
-                    break;
-                }
-            }
-        }
-        if self.is_counted {
-            writeln!(out, "{}", json!({"count": self.count}))?;
-        }
-        self.write_top(out)
-    }
-
-    /// Whether more are wanted.
-    fn take(
-        &mut self,
-        inside: Option<IpAddr>,
-        row: &Value,
-        out: &mut impl Write,
-    ) -> anyhow::Result<bool> {
-        if self.is_counted {
-            self.count += 1;
-            return Ok(true);
-        }
-        if self.top.is_some() {
-            let inside = inside.ok_or_else(|| anyhow!("these rows have no inside address"))?;
-            if self.by_inside.len() >= COUNTED && !self.by_inside.contains_key(&inside) {
-                bail!("more than {COUNTED} inside addresses: narrow it down by --inside");
-            }
-            *self.by_inside.entry(inside).or_default() += 1;
-            return Ok(true);
-        }
-        if self.count >= self.limit {
-            return Ok(false);
-        }
-        self.count += 1;
-        writeln!(out, "{row}")?;
-        // Else the rest of the table would be looked through for one more.
-        Ok(self.count < self.limit)
-    }
-
-    fn write_top(&mut self, out: &mut impl Write) -> anyhow::Result<()> {
-        let Some(top) = self.top else {
-            return Ok(());
-        };
-        let mut all: Vec<(IpAddr, u64)> = self.by_inside.drain().collect();
-        all.sort_unstable_by_key(|(inside, count)| (std::cmp::Reverse(*count), *inside));
-        for (inside, count) in all.into_iter().take(top) {
-            writeln!(out, "{}", json!({"inside": inside, "rows": count}))?;
-        }
-        Ok(())
-    }
+    serde_json::from_slice(&line).context("reading the request")
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,13 @@ const RING: usize = 1 << 16;
 const AT_ONCE: usize = 512;
 /// How long a place that has nothing to write is left alone.
 const IDLE: Duration = Duration::from_millis(500);
-/// How long an end is waited for.
-const END: Duration = Duration::from_secs(3);
+/// How long an end is waited for where nothing is written any more, and room
+/// for what must not be lost.
+pub const END: Duration = Duration::from_secs(3);
+/// How long an end or a start waits at most.
+pub const MOST: Duration = Duration::from_secs(30);
+/// How often it is looked whether there is room.
+const LOOKS: Duration = Duration::from_millis(1);
 /// How often it is said that something is wrong.
 const COMPLAINS: Duration = Duration::from_secs(60);
 
@@ -125,11 +130,21 @@ impl Place {
         })
     }
 
-    /// A record for it. Never waits.
-    pub fn hand(&self, record: Record) {
+    /// A record for it, that waits for room until then, if it may wait at
+    /// all. Whether there was some.
+    pub fn hand(&self, record: Record, until: Option<Instant>) -> bool {
         self.counts.handed.fetch_add(1, Ordering::Relaxed);
-        if self.ring.try_send(record).is_err() {
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+        loop {
+            let is_full = match self.ring.try_send(record) {
+                Ok(()) => return true,
+                Err(TrySendError::Full(_)) => true,
+                Err(TrySendError::Disconnected(_)) => false,
+            };
+            if !is_full || until.is_none_or(|until| Instant::now() >= until) {
+                self.counts.lost.fetch_add(1, Ordering::Relaxed);
+                return false;
+            }
+            thread::sleep(LOOKS);
         }
     }
 
@@ -143,9 +158,16 @@ impl Place {
             thread,
         } = self;
         drop(ring);
-        let until = Instant::now() + END;
-        while !thread.is_finished() && Instant::now() < until {
+        let most = Instant::now() + MOST;
+        let mut until = Instant::now() + END;
+        let mut before = 0;
+        while !thread.is_finished() && Instant::now() < until.min(most) {
             thread::sleep(Duration::from_millis(5));
+            let written = counts.written.load(Ordering::Relaxed);
+            if written > before {
+                before = written;
+                until = Instant::now() + END;
+            }
         }
         let told = counts.told(&name);
         // What it has still is written no more.
@@ -312,7 +334,7 @@ mod tests {
         // The thread waits in its first write: one batch is with it.
         let many = RING + 10 * AT_ONCE;
         for _ in 0..many {
-            place.hand(record());
+            place.hand(record(), None);
         }
         drop(allow);
         let told = place.end();
@@ -322,10 +344,29 @@ mod tests {
     }
 
     #[test]
+    fn what_must_not_be_lost_waits_for_room_and_not_for_ever() {
+        let (place, allow, seen) = place();
+        // One batch, or less, is with the thread, which waits.
+        for _ in 0..RING + 10 * AT_ONCE {
+            place.hand(record(), None);
+        }
+        let soon = || Some(Instant::now() + Duration::from_millis(20));
+        assert!(!place.hand(record(), soon()));
+        let lost = place.counts.lost.load(Ordering::Relaxed);
+        allow.send(usize::MAX).unwrap();
+        seen.recv().unwrap();
+        let long = Instant::now() + Duration::from_secs(60);
+        assert!(place.hand(record(), Some(long)));
+        drop(allow);
+        let told = place.end();
+        assert_eq!(told.lost, lost, "{told:?}");
+    }
+
+    #[test]
     fn what_failed_is_tried_again_from_where_it_stopped() {
         let (place, allow, seen) = place();
         for _ in 0..10 {
-            place.hand(record());
+            place.hand(record(), None);
         }
         let mut taken = 0;
         for allowed in [0, 0, usize::MAX] {
@@ -362,8 +403,8 @@ mod tests {
     #[test]
     fn at_the_end_nobody_waits_for_a_place_that_is_away() {
         let (place, allow, seen) = place();
-        place.hand(record());
-        place.hand(record());
+        place.hand(record(), None);
+        place.hand(record(), None);
         for _ in 0..200 {
             let _ = allow.send(0);
         }

@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use privileges::groups;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
@@ -16,7 +17,6 @@ use rustix::net::{
 };
 
 use super::super::config::AgentxMaster;
-use crate::groups;
 
 /// Connections at most; the last are for root.
 const MAX_CONNECTIONS: usize = 64;

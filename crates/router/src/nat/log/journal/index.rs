@@ -1,6 +1,11 @@
 //! Where in a file the records of an alias address, or of an inside one, are:
 //! the numbers of all records in two orders, found by halving.
 //!
+//! ```text
+//!   word (8) | records (4) | widest block (2) | 0 (2) | sum of these (4)
+//!   both orders (4 a number) | a sum of each 1,024 numbers (4)
+//! ```
+//!
 //! A file without an index (the one that is written) is read whole when it is
 //! asked, and what is asked for put in order.
 
@@ -17,7 +22,14 @@ use super::{BEGINS, index_of};
 use crate::nat::log::record::{Record, What};
 
 /// What an index begins with.
-const INDEX_BEGINS: [u8; 8] = *b"FPNATX01";
+const INDEX_BEGINS: [u8; 8] = *b"FPNATX02";
+/// Bytes before the orders, with and without their sum.
+const HEADER_BYTES: usize = 20;
+const HEADER_SUMMED: usize = 16;
+/// Numbers that have a sum together.
+const BLOCK: usize = 1_024;
+/// Blocks of an index that are kept.
+const BLOCKS_KEPT: usize = 64;
 /// Records of a file that are kept for the next question's halving.
 const KEPT: usize = 256;
 /// Chunks of a packed file that are kept.
@@ -69,9 +81,50 @@ enum Source {
 }
 
 enum Orders {
-    File(File),
+    File(Numbers),
     /// With the records that they are of.
     Memory([Vec<u32>; 2], Vec<Record>),
+}
+
+/// The numbers of an index's file.
+struct Numbers {
+    file: File,
+    /// Of both orders.
+    count: u64,
+    kept: RefCell<Vec<(u64, Vec<u32>)>>,
+}
+
+impl Numbers {
+    fn at(&self, place: u64) -> io::Result<u32> {
+        let wanted = place / BLOCK as u64;
+        let mut kept = self.kept.borrow_mut();
+        if !kept.iter().any(|(block, _)| *block == wanted) {
+            let numbers = self.read(wanted)?;
+            if kept.len() >= BLOCKS_KEPT {
+                kept.clear();
+            }
+            kept.push((wanted, numbers));
+        }
+        let numbers = kept.iter().find(|(block, _)| *block == wanted);
+        let number = numbers.and_then(|(_, all)| all.get((place % BLOCK as u64) as usize));
+        number.copied().ok_or_else(|| damaged("an index"))
+    }
+
+    fn read(&self, block: u64) -> io::Result<Vec<u32>> {
+        let first = block * BLOCK as u64;
+        let numbers = self.count.saturating_sub(first).min(BLOCK as u64);
+        let mut bytes = vec![0; 4 * numbers as usize];
+        self.file
+            .read_exact_at(&mut bytes, HEADER_BYTES as u64 + 4 * first)?;
+        let mut sum = [0; 4];
+        let sums = HEADER_BYTES as u64 + 4 * self.count;
+        self.file.read_exact_at(&mut sum, sums + 4 * block)?;
+        if crc32fast::hash(&bytes) != u32::from_le_bytes(sum) {
+            return Err(damaged("an index"));
+        }
+        let (words, _) = bytes.as_chunks::<4>();
+        Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect())
+    }
 }
 
 impl Indexed {
@@ -94,10 +147,15 @@ impl Indexed {
         if let Ok(index) = index
             && let Some((count, widest)) = header(&index, records)?
         {
+            let numbers = Numbers {
+                file: index,
+                count: 2 * u64::from(count),
+                kept: RefCell::default(),
+            };
             return Ok(Self {
                 source,
                 count,
-                orders: Orders::File(index),
+                orders: Orders::File(numbers),
                 widest,
             });
         }
@@ -156,11 +214,9 @@ impl Indexed {
                 let record = number.and_then(|number| records.get(*number as usize));
                 record.copied().ok_or_else(|| damaged("a place"))
             }
-            Orders::File(index) => {
-                let mut word = [0; 4];
+            Orders::File(numbers) => {
                 let before = order as u64 * u64::from(self.count) + u64::from(place);
-                index.read_exact_at(&mut word, HEADER_BYTES + 4 * before)?;
-                self.record(u32::from_le_bytes(word))
+                self.record(numbers.at(before)?)
             }
         }
     }
@@ -185,20 +241,32 @@ impl Indexed {
     }
 }
 
-/// Of an index: what it begins with, how many records, the widest block.
-const HEADER_BYTES: u64 = 16;
-
+/// How many records an index has, and the widest block; `None`: it is none of
+/// a file with so many records, or of another version, and as none at all.
 fn header(index: &File, records: u32) -> io::Result<Option<(u32, u16)>> {
-    let mut header = [0; HEADER_BYTES as usize];
+    let mut header = [0; HEADER_BYTES];
     if index.read_exact_at(&mut header, 0).is_err() {
         return Ok(None);
     }
-    let [rest @ .., c0, c1, c2, c3, w0, w1, _, _] = header;
+    let [rest @ .., c0, c1, c2, c3, w0, w1, _, _, s0, s1, s2, s3] = header;
     let count = u32::from_le_bytes([c0, c1, c2, c3]);
-    let whole = index.metadata()?.len() == HEADER_BYTES + 8 * u64::from(count);
-    // One that does not fit is as none.
-    let fits = rest == INDEX_BEGINS && whole && records == count;
+    let summed = header.first_chunk::<HEADER_SUMMED>();
+    let sum = summed.map(|summed| crc32fast::hash(summed));
+    let numbers = 2 * u64::from(count);
+    let bytes = HEADER_BYTES as u64 + 4 * (numbers + numbers.div_ceil(BLOCK as u64));
+    let fits = rest == INDEX_BEGINS
+        && sum == Some(u32::from_le_bytes([s0, s1, s2, s3]))
+        && index.metadata()?.len() == bytes
+        && records == count;
     Ok(fits.then_some((count, u16::from_le_bytes([w0, w1]))))
+}
+
+/// Whether the index of a file is of another version than those that are
+/// written.
+pub fn is_stale(path: &Path) -> bool {
+    let mut word = [0; INDEX_BEGINS.len()];
+    let read = File::open(index_of(path)).and_then(|index| index.read_exact_at(&mut word, 0));
+    read.is_ok() && word != INDEX_BEGINS
 }
 
 /// Both orders of some records, and the widest block.
@@ -217,13 +285,19 @@ fn orders(records: &[Record]) -> ([Vec<u32>; 2], u16) {
 /// Writes the index of a file that is complete, and has these records.
 pub fn write(path: &Path, records: &[Record]) -> io::Result<()> {
     let (orders, widest) = orders(records);
-    let mut out = Vec::with_capacity(16 + 8 * records.len());
+    let mut out = Vec::with_capacity(HEADER_BYTES + 9 * records.len());
     out.extend(INDEX_BEGINS);
     out.extend((records.len() as u32).to_le_bytes());
     out.extend(widest.to_le_bytes());
     out.extend([0; 2]);
+    out.extend(crc32fast::hash(&out).to_le_bytes());
     for number in orders.iter().flatten() {
         out.extend(number.to_le_bytes());
+    }
+    let numbers = out.get(HEADER_BYTES..).unwrap_or_default();
+    let sums: Vec<u32> = numbers.chunks(4 * BLOCK).map(crc32fast::hash).collect();
+    for sum in sums {
+        out.extend(sum.to_le_bytes());
     }
     packed::replace(&index_of(path), &out)
 }

@@ -48,12 +48,22 @@ impl Packed {
         file.read_exact_at(&mut count, at)?;
         let count = u32::from_le_bytes(count);
         let chunks = (count as usize).div_ceil(CHUNK);
-        let table = at.checked_sub(4 * chunks as u64).filter(|at| *at >= 8);
+        let begin = PACKED.len() as u64;
+        let table = at.checked_sub(4 * chunks as u64).filter(|at| *at >= begin);
+        let table = table.ok_or_else(damaged)?;
         let mut bytes = vec![0; 4 * chunks];
-        file.read_exact_at(&mut bytes, table.ok_or_else(damaged)?)?;
+        file.read_exact_at(&mut bytes, table)?;
         let (words, _) = bytes.as_chunks::<4>();
-        let ends = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-        Ok(Some(Self { file, ends, count }))
+        let ends: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        // Chunks lie in a row from the word to the table: so none is longer
+        // than the file.
+        let begins = [PACKED.len() as u32];
+        let in_row = begins.iter().chain(&ends).is_sorted();
+        let last = ends.last().map_or(begin, |end| u64::from(*end));
+        match in_row && last == table {
+            true => Ok(Some(Self { file, ends, count })),
+            false => Err(damaged()),
+        }
     }
 
     /// The chunk that a record is in, and its first record's number.
@@ -72,7 +82,10 @@ impl Packed {
         let from = from.ok_or_else(damaged)?;
         let to = self.ends.get(at).copied().filter(|to| *to >= from);
         let mut packed = vec![0; (to.ok_or_else(damaged)? - from) as usize];
-        self.file.read_exact_at(&mut packed, from.into())?;
+        match self.file.read_exact_at(&mut packed, from.into()) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(damaged()),
+            read => read?,
+        }
         let mut plain = Vec::with_capacity(CHUNK * RECORD_BYTES);
         // One byte more than there may be is damage, whatever it unpacks to.
         let most = (CHUNK * RECORD_BYTES + 1) as u64;

@@ -9,6 +9,8 @@ use super::super::record::{Record, What};
 use super::*;
 
 const ALIASES: u32 = 3;
+/// How far the time of day is ahead of the machine's.
+const AHEAD: u64 = 1_600_000_000_000;
 
 fn alias(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(0xc000_0201 + number)
@@ -310,7 +312,7 @@ fn a_time_that_came_twice_is_answered_for_both() {
                 back += 2_000 + random.number() % 400_000;
             }
             record.at_millis -= back;
-            write(&mut journal, *record);
+            assert!(journal.write_ahead(&[*record], AHEAD - back).is_ok());
             // By another process sometimes.
             if random.below(200) == 0 {
                 drop(journal);
@@ -351,6 +353,107 @@ fn a_time_that_came_twice_is_answered_for_both() {
         let known = super::held::held(directory.path()).unwrap().blocks;
         assert_eq!(sorted(known.into_values().collect()), sorted(now));
     }
+}
+
+#[test]
+fn records_that_waited_are_no_clock_that_was_set_back() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    let mut record = Record {
+        inside: Ipv4Addr::new(10, 0, 0, 1),
+        alias: alias(0),
+        ports: (1_024, 1_087),
+        ..Record::mark(0, What::Taken)
+    };
+    let mut write = |at_millis, ahead| {
+        record.at_millis = at_millis;
+        record.ports.0 += 1;
+        assert!(journal.write_ahead(&[record], ahead).is_ok());
+        files(directory.path()).unwrap().last().unwrap().era
+    };
+    // Two workers with unlike backlogs; the clock is slewed a little.
+    for step in 0..20 {
+        let [late, early] = [1_020_000 + step, 1_000_000 + step];
+        assert_eq!(write(late, AHEAD - step), 0);
+        assert_eq!(write(early, AHEAD - step), 0);
+    }
+    // Set back by a minute: what is of before is of the former era, until
+    // the first record with a time of the new clock.
+    assert_eq!(write(1_020_010, AHEAD - 60_000), 0);
+    assert_eq!(write(970_000, AHEAD - 60_000), 1);
+    assert_eq!(write(960_000, AHEAD - 60_000), 1);
+    // And on, and set back again.
+    assert_eq!(write(2_000_000, AHEAD), 1);
+    assert_eq!(write(1_990_000, AHEAD), 1);
+    assert_eq!(write(1_990_000, AHEAD - 5_000), 2);
+    let ports = Asked::Inside(Ipv4Addr::new(10, 0, 0, 1));
+    let answer = ask(directory.path(), ports, u64::MAX).unwrap();
+    assert_eq!(answer.found.len(), 46);
+}
+
+#[test]
+fn damage_in_an_index_is_said() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let limits = Limits {
+        file_bytes: 60_000,
+        ..small()
+    };
+    let mut journal = Journal::new(directory.path(), limits).unwrap();
+    let all = history(&mut journal, 1_400, 13);
+    drop(journal);
+    let path = index_of(&files(directory.path()).unwrap()[0].path);
+    let whole = std::fs::read(&path).unwrap();
+    let at = all.last().unwrap().at_millis;
+    let asked = Asked::Port(alias(1), 1_500);
+    let expected = ask(directory.path(), asked, at).unwrap();
+    let mut refused = 0;
+    // The header, all sums, and of the orders some.
+    let ends = |byte: &usize| *byte < 20 || whole.len() - *byte <= 12;
+    for byte in (0..whole.len()).filter(|byte| byte.is_multiple_of(37) || ends(byte)) {
+        let mut damaged = whole.clone();
+        damaged[byte] ^= 0x08;
+        std::fs::write(&path, &damaged).unwrap();
+        match ask(directory.path(), asked, at) {
+            Ok(answer) => assert_eq!(answer, expected, "byte {byte}"),
+            Err(error) => {
+                assert!(error.to_string().contains("an index is damaged"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100, "{refused} of {}", whole.len());
+}
+
+#[test]
+fn an_index_of_another_version_is_made_anew() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    let all = history(&mut journal, 200, 14);
+    drop(journal);
+    let all_files = files(directory.path()).unwrap();
+    let asked = Asked::Port(alias(1), 1_500);
+    let at = all.last().unwrap().at_millis;
+    let expected = ask(directory.path(), asked, at).unwrap();
+    let written: Vec<Vec<u8>> = all_files
+        .iter()
+        .map(|file| std::fs::read(index_of(&file.path)).unwrap())
+        .collect();
+    for (file, whole) in all_files.iter().zip(&written) {
+        // The former version had no sums.
+        let mut former = whole[..16].to_vec();
+        former[7] = b'1';
+        former.extend(&whole[20..whole.len() - 4]);
+        std::fs::write(index_of(&file.path), former).unwrap();
+    }
+    assert_eq!(ask(directory.path(), asked, at).unwrap(), expected);
+    let mut journal = Journal::new(directory.path(), small()).unwrap();
+    for _ in 0..2 * all_files.len() {
+        Writer::tick(&mut journal).unwrap();
+    }
+    for (file, whole) in all_files.iter().zip(&written) {
+        assert_eq!(std::fs::read(index_of(&file.path)).unwrap(), *whole);
+    }
+    assert_eq!(ask(directory.path(), asked, at).unwrap(), expected);
 }
 
 #[test]
@@ -427,4 +530,92 @@ fn damage_in_a_packed_file_is_said() {
             let _ = ask(directory.path(), asked, records[0].at_millis);
         }
     }
+}
+
+/// A journal of so many records, a second apart, asked about moments all over
+/// it: each answer is right; what the questions took, sorted.
+fn asked_all_over(records: u32, limits: Limits) -> Vec<std::time::Duration> {
+    let directory = tempfile::TempDir::new().unwrap();
+    let mut journal = Journal::new(directory.path(), limits).unwrap();
+    let mut random = Random::new(1);
+    let mut owners: HashMap<(u32, u16), u32> = HashMap::new();
+    let mut samples = Vec::new();
+    let mut batch = vec![Record::mark(1_700_000_000_000, What::Started)];
+    for step in 0..records {
+        let at_millis = 1_700_000_000_000 + u64::from(step) * 1_000;
+        let block = (
+            random.below(64) as u32,
+            1_024 + 256 * random.below(250) as u16,
+        );
+        let (what, owner) = match owners.remove(&block) {
+            Some(owner) => (What::GivenBack, owner),
+            None => {
+                let owner = random.below(100_000) as u32;
+                owners.insert(block, owner);
+                (What::Taken, owner)
+            }
+        };
+        batch.push(Record {
+            inside: Ipv4Addr::from_bits(0x6440_0000 + owner),
+            bits: 32,
+            alias: alias(block.0),
+            ports: (block.1, block.1 + 255),
+            ..Record::mark(at_millis, what)
+        });
+        if random.below(records as usize / 200) == 0 {
+            let owner = (what == What::Taken).then_some(owner);
+            samples.push((at_millis + 7, block, owner));
+        }
+        if batch.len() >= 1_000 {
+            assert!(Writer::write(&mut journal, &batch).is_ok());
+            batch.clear();
+        }
+    }
+    assert!(Writer::write(&mut journal, &batch).is_ok());
+    drop(journal);
+    let mut took: Vec<_> = samples
+        .into_iter()
+        .map(|(at_millis, (number, port), owner)| {
+            let began = std::time::Instant::now();
+            let asked = Asked::Port(alias(number), port + 9);
+            let answer = ask(directory.path(), asked, at_millis).unwrap();
+            let took = began.elapsed();
+            let found: Vec<_> = answer.found.iter().map(|record| record.inside).collect();
+            let expected = owner.map(|owner| Ipv4Addr::from_bits(0x6440_0000 + owner));
+            assert_eq!(
+                found,
+                Vec::from_iter(expected),
+                "{number}:{port} at {at_millis}"
+            );
+            took
+        })
+        .collect();
+    took.sort_unstable();
+    took
+}
+
+#[test]
+fn a_day_is_asked_about_any_moment() {
+    let limits = Limits {
+        file_bytes: 40_000,
+        files: 10_000,
+    };
+    assert!(asked_all_over(20_000, limits).len() > 100);
+}
+
+/// `cargo test -p fingerpost-router --release --lib a_year -- --ignored --nocapture`
+#[test]
+#[ignore = "700 MB, and a minute"]
+fn a_year_is_asked_about_any_moment() {
+    let limits = Limits {
+        file_bytes: 16 << 20,
+        files: 10_000,
+    };
+    let took = asked_all_over(365 * 86_400, limits);
+    let share = |share: usize| took[(took.len() - 1) * share / 100];
+    let (half, most, all) = (share(50), share(99), share(100));
+    eprintln!(
+        "{} questions: {half:?} (50 %), {most:?} (99 %), {all:?} at most",
+        took.len()
+    );
 }

@@ -11,9 +11,9 @@ use super::held::{Held, held, last};
 use super::{BEGINS, MODE, Named, bytes, files, held_of, index, index_of, packed};
 use crate::nat::log::place::{Failed, Writer};
 use crate::nat::log::record::{Record, What};
+use crate::nat::log::{boot_millis, wall_millis};
 
-/// How far times go back before that is another era: records of several
-/// threads come a little out of order.
+/// How far the time of day is set back before that is another era.
 const STEP_MILLIS: u64 = 1_000;
 /// Records for each block that is held before these are written down again.
 const RECORDS_A_BLOCK: usize = 4;
@@ -40,6 +40,11 @@ pub struct Journal {
     /// How often the time of day was set back, and the latest time since.
     era: u32,
     latest: u64,
+    /// How far the time of day was ahead of the machine's at most, in this
+    /// era; `None`: nothing is written yet.
+    ahead: Option<u64>,
+    /// Files whose indexes are of another version, the newest last.
+    stale: Vec<PathBuf>,
     /// What is held now; `None`: that is not known before the next start.
     held: Option<Held>,
     /// Records since it was written down what is held.
@@ -72,6 +77,10 @@ impl Journal {
             }
         }
         let found = files(directory)?;
+        let all = found
+            .iter()
+            .flat_map(|file| [held_of(&file.path), file.path.clone()]);
+        let stale = all.filter(|path| index::is_stale(path)).collect();
         for Named { path, .. } in &found {
             if index_of(path).exists() {
                 continue;
@@ -93,6 +102,8 @@ impl Journal {
             buffer: Vec::new(),
             era: found.last().map_or(0, |file| file.era),
             latest: last.map_or(0, |record| record.at_millis),
+            ahead: None,
+            stale,
             held: before.ok(),
             since_held: 0,
         })
@@ -104,11 +115,46 @@ impl Journal {
         self.open = None;
     }
 
-    /// How many of some records are of the same era.
-    fn run_of(&mut self, records: &[Record]) -> usize {
+    /// Writes records while the time of day is so far ahead of the machine's,
+    /// milliseconds. An error says how many were written.
+    ///
+    /// Records that waited, or come from several threads, have times that go
+    /// back as well: the clock was set back where it says so itself.
+    pub(super) fn write_ahead(
+        &mut self,
+        records: &[Record],
+        ahead_millis: u64,
+    ) -> Result<(), (usize, io::Error)> {
+        let mut written = 0;
+        while let Some(rest) = records.get(written..).filter(|rest| !rest.is_empty()) {
+            let done = match self.run_of(rest, ahead_millis) {
+                0 => self.begin_era().map(|()| 0),
+                run => {
+                    let run = rest.get(..run).unwrap_or(rest);
+                    self.try_write(run).map(|()| run.len())
+                }
+            };
+            written += done.map_err(|error| (written, error))?;
+            self.ahead = self.ahead.max(Some(ahead_millis));
+        }
+        Ok(())
+    }
+
+    /// How many of some records are of the same era. Of another process's
+    /// clock nothing is known: there the first record's time decides.
+    fn run_of(&self, records: &[Record], ahead_millis: u64) -> usize {
+        let goes_back =
+            |record: &Record, latest| record.at_millis.saturating_add(STEP_MILLIS) < latest;
+        let Some(ahead) = self.ahead else {
+            let is_back = records.first().is_some_and(|of| goes_back(of, self.latest));
+            return if is_back { 0 } else { records.len() };
+        };
+        if ahead_millis + STEP_MILLIS >= ahead {
+            return records.len();
+        }
         let mut latest = self.latest;
         let same = records.iter().take_while(|record| {
-            let is_same = record.at_millis.saturating_add(STEP_MILLIS) >= latest;
+            let is_same = !goes_back(record, latest);
             latest = latest.max(record.at_millis);
             is_same
         });
@@ -123,6 +169,7 @@ impl Journal {
         }
         self.era += 1;
         self.latest = 0;
+        self.ahead = None;
         Ok(())
     }
 
@@ -248,26 +295,27 @@ fn close(path: &Path) -> io::Result<()> {
 
 impl Writer for Journal {
     fn write(&mut self, records: &[Record]) -> Result<(), Failed> {
-        let mut written = 0;
-        while let Some(rest) = records.get(written..).filter(|rest| !rest.is_empty()) {
-            let done = match self.run_of(rest) {
-                0 => self.begin_era().map(|()| 0),
-                run => {
-                    let run = rest.get(..run).unwrap_or(rest);
-                    self.try_write(run).map(|()| run.len())
-                }
-            };
-            written += done.map_err(|error| Failed {
-                written,
-                error: format!("{}: {error}", self.directory.display()),
-            })?;
-        }
-        Ok(())
+        let written = self.write_ahead(records, ahead_millis());
+        written.map_err(|(written, error)| Failed {
+            written,
+            error: format!("{}: {error}", self.directory.display()),
+        })
     }
 
+    /// Makes an index anew, if there is one of another version. Without it
+    /// questions read the file whole.
     fn tick(&mut self) -> Result<(), String> {
-        Ok(())
+        let Some(path) = self.stale.pop().filter(|path| path.exists()) else {
+            return Ok(());
+        };
+        let written = index::read_all(&path).and_then(|records| index::write(&path, &records));
+        written.map_err(|error| format!("{}: {error}", path.display()))
     }
+}
+
+/// How far the time of day is ahead of the machine's, which nobody sets.
+fn ahead_millis() -> u64 {
+    wall_millis().saturating_sub(boot_millis())
 }
 
 impl Drop for Journal {

@@ -1,4 +1,4 @@
-//! What is asked over the control socket: one line of JSON.
+//! What is asked: one line of JSON.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -32,21 +32,59 @@ pub enum Table {
 pub enum Request {
     /// Rows of a table.
     Show {
+        /// Which.
         table: Table,
+        /// Which rows of it.
         filter: Filter,
         /// Their number instead of them.
         count: bool,
         /// So many rows at most; `None`: all.
         limit: Option<usize>,
-        /// So many inside addresses instead, those with the most rows.
+        /// So many inside addresses instead, those with the most rows; of
+        /// subscribers those with the most sessions.
         top: Option<usize>,
+        /// Rows behind this place, where an answer said that it goes on.
+        #[serde(default)]
+        after: Option<String>,
     },
     /// Ends flows.
-    Clear { filter: Filter },
+    Clear {
+        /// Which.
+        filter: Filter,
+    },
     /// Reads the rules again.
     Reload,
     /// Whose an alias port is.
-    Who { alias: Ipv4Addr, port: u16 },
+    Who {
+        /// The alias address.
+        alias: Ipv4Addr,
+        /// The port.
+        port: u16,
+    },
+    /// What was counted, and how much there is.
+    Statistics,
+}
+
+impl Request {
+    /// For all rows of a table that are meant.
+    pub fn rows(table: Table, filter: Filter) -> Self {
+        Self::Show {
+            table,
+            filter,
+            count: false,
+            limit: None,
+            top: None,
+            after: None,
+        }
+    }
+
+    /// As it is sent.
+    pub fn line(&self) -> Vec<u8> {
+        // Plain data: it does not fail.
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
 }
 
 /// Which rows.
@@ -70,13 +108,15 @@ pub struct Filter {
     pub protocol: Option<u8>,
 }
 
-fn prefix(text: &str) -> Result<Ipv4Net, String> {
+/// An IPv4 address or prefix.
+pub fn prefix(text: &str) -> Result<Ipv4Net, String> {
     let address = || text.parse::<Ipv4Addr>().ok().map(Ipv4Net::from);
     let prefix = text.parse().ok().or_else(address);
     prefix.ok_or_else(|| "an IPv4 address or prefix".to_owned())
 }
 
-fn protocol(text: &str) -> Result<u8, String> {
+/// A protocol by name or number.
+pub fn protocol(text: &str) -> Result<u8, String> {
     match text {
         "icmp" => Ok(packet::protocol::ICMP),
         "tcp" => Ok(packet::protocol::TCP),

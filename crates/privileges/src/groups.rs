@@ -1,5 +1,5 @@
 //! Groups of this host by name. For whoever lets a group in at a socket:
-//! the daemon's control socket, and the one of AgentX subagents.
+//! the daemon's control socket, that of AgentX subagents, a translation's.
 
 use std::fs;
 

@@ -1,0 +1,260 @@
+//! The answer to a request, made of the pieces that translating threads give.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::Write;
+use std::net::IpAddr;
+
+use anyhow::{Result, anyhow, bail};
+use nat::{Config, Statistics, SubscriberView};
+use serde_json::{Value, json};
+use translation::request::{Filter, Request, Table};
+
+use super::pieces::{Asking, PLACES, Place, Rows, Wanted};
+use super::rows;
+use crate::nat::report;
+
+/// Inside addresses that are counted for the top ones at most.
+const COUNTED: usize = 4 << 20;
+/// Subscribers that are kept as the top ones at most.
+const TOP: usize = 100_000;
+
+/// Writes an answer; where its walk goes on. `life` tells this translation
+/// from one before it.
+pub fn answer(
+    request: Request,
+    asking: &mut Asking,
+    life: u64,
+    out: &mut impl Write,
+) -> Result<Option<String>> {
+    match request {
+        Request::Show {
+            table,
+            filter,
+            count,
+            limit,
+            top,
+            after,
+        } => {
+            if let Some(stray) = filter.stray(table) {
+                bail!("{stray} is of no use here: these rows have no such thing");
+            }
+            let from = match after {
+                None => Place::default(),
+                Some(text) => Place::read(&text, life).ok_or_else(|| {
+                    anyhow!("`after` is of another life of this translation, or none: begin anew")
+                })?,
+            };
+            let mut walk = Walk {
+                asking,
+                table,
+                filter,
+                place: Some(from),
+            };
+            match (count, top) {
+                (true, _) => walk.count(out)?,
+                (_, Some(top)) if table == Table::Subscribers => walk.top_subscribers(top, out)?,
+                (_, Some(top)) => walk.top(top, out)?,
+                _ => {
+                    let next = walk.rows(limit.unwrap_or(usize::MAX), out)?;
+                    return Ok(next.map(|place| place.written(life)));
+                }
+            }
+        }
+        Request::Clear { filter } => {
+            let mut ended = 0;
+            each(asking, &Wanted::Clear(filter), &mut |rows| {
+                if let Rows::Ended(more) = rows {
+                    ended += more;
+                }
+                Ok(())
+            })?;
+            writeln!(out, "{}", json!({"ended": ended}))?;
+        }
+        Request::Reload => match asking.ask(Wanted::Reload, Place::default())?.rows {
+            Rows::Reloaded(Ok(())) => writeln!(out, "{}", json!({"reloaded": true}))?,
+            Rows::Reloaded(Err(error)) => bail!("the rules stay as they were: {error}"),
+            _ => bail!("no answer"),
+        },
+        Request::Who { alias, port } => {
+            each(asking, &Wanted::Who(alias, port), &mut |rows| {
+                if let Rows::Blocks(found) = rows {
+                    for block in &found {
+                        writeln!(out, "{}", rows::block(block))?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Request::Statistics => {
+            let overview = Overview::of(asking)?;
+            let limits = [overview.flows_max, overview.subscribers_max];
+            writeln!(out, "{}", report::counted(&overview.statistics, limits))?;
+        }
+    }
+    Ok(None)
+}
+
+/// What all engines counted together, and their settings.
+#[derive(Debug)]
+pub struct Overview {
+    pub statistics: Statistics,
+    /// Most flows and subscribers of all engines.
+    pub flows_max: usize,
+    pub subscribers_max: usize,
+    /// Those of one of them: they differ in these limits alone.
+    pub config: Config,
+}
+
+impl Overview {
+    /// Asks one engine after the other.
+    pub fn of(asking: &mut Asking) -> Result<Self> {
+        let mut all: Option<Self> = None;
+        each(asking, &Wanted::Statistics, &mut |rows| {
+            let Rows::Statistics(of) = rows else {
+                return Ok(());
+            };
+            let (statistics, config) = *of;
+            let (flows, subscribers) = (config.limits.max_flows, config.subscribers.most);
+            match &mut all {
+                Some(all) => {
+                    all.statistics.add(&statistics);
+                    all.flows_max += flows;
+                    all.subscribers_max += subscribers;
+                }
+                None => {
+                    all = Some(Self {
+                        statistics,
+                        flows_max: flows,
+                        subscribers_max: subscribers,
+                        config,
+                    });
+                }
+            }
+            Ok(())
+        })?;
+        all.ok_or_else(|| anyhow!("no answer"))
+    }
+}
+
+/// Asks one engine after the other, to the end.
+pub fn each(
+    asking: &mut Asking,
+    wanted: &Wanted,
+    sink: &mut dyn FnMut(Rows) -> Result<()>,
+) -> Result<()> {
+    let mut place = Some(Place::default());
+    while let Some(from) = place {
+        let piece = asking.ask(wanted.clone(), from)?;
+        place = piece.next;
+        sink(piece.rows)?;
+    }
+    Ok(())
+}
+
+/// A walk through a table.
+struct Walk<'a> {
+    asking: &'a mut Asking,
+    table: Table,
+    filter: Filter,
+    place: Option<Place>,
+}
+
+impl Walk<'_> {
+    /// The next piece.
+    fn next(&mut self) -> Result<Option<Rows>> {
+        let Some(from) = self.place else {
+            return Ok(None);
+        };
+        let piece = self.asking.ask(Wanted::Rows(self.table, PLACES), from)?;
+        self.place = piece.next;
+        Ok(Some(piece.rows))
+    }
+
+    /// Writes so many rows at most. Where it goes on, if there may be more.
+    fn rows(&mut self, limit: usize, out: &mut impl Write) -> Result<Option<Place>> {
+        let mut left = limit;
+        let mut places = PLACES;
+        while let Some(from) = self.place.filter(|_| left > 0) {
+            let piece = self.asking.ask(Wanted::Rows(self.table, places), from)?;
+            let meant = rows::meant(&piece.rows, &self.filter);
+            // A piece with more rows than are wanted is asked for again, half
+            // as long, so that the place behind it is that behind its last row.
+            if meant.len() > left && places > 1 {
+                places /= 2;
+                continue;
+            }
+            places = PLACES;
+            for (_, row) in meant.into_iter().take(left) {
+                writeln!(out, "{row}")?;
+                left -= 1;
+            }
+            self.place = piece.next;
+        }
+        Ok(self.place)
+    }
+
+    fn count(&mut self, out: &mut impl Write) -> Result<()> {
+        let mut count = 0;
+        while let Some(rows) = self.next()? {
+            count += rows::meant(&rows, &self.filter).len();
+        }
+        writeln!(out, "{}", json!({"count": count}))?;
+        Ok(())
+    }
+
+    /// The inside addresses with the most rows.
+    fn top(&mut self, top: usize, out: &mut impl Write) -> Result<()> {
+        let mut by_inside: HashMap<IpAddr, u64> = HashMap::new();
+        while let Some(rows) = self.next()? {
+            for (inside, _) in rows::meant(&rows, &self.filter) {
+                let inside = inside.ok_or_else(|| anyhow!("these rows have no inside address"))?;
+                if by_inside.len() >= COUNTED && !by_inside.contains_key(&inside) {
+                    bail!("more than {COUNTED} inside addresses: narrow it down by --inside");
+                }
+                *by_inside.entry(inside).or_default() += 1;
+            }
+        }
+        let mut all: Vec<(IpAddr, u64)> = by_inside.drain().collect();
+        all.sort_unstable_by_key(|(inside, count)| (Reverse(*count), *inside));
+        for (inside, count) in all.into_iter().take(top) {
+            writeln!(out, "{}", json!({"inside": inside, "rows": count}))?;
+        }
+        Ok(())
+    }
+
+    /// The subscribers with the most sessions.
+    fn top_subscribers(&mut self, top: usize, out: &mut impl Write) -> Result<()> {
+        let top = top.min(TOP);
+        let mut most: BinaryHeap<Reverse<(u64, u64, String)>> = BinaryHeap::new();
+        let mut number = u64::MAX;
+        while let Some(rows) = self.next()? {
+            let Rows::Subscribers(views) = &rows else {
+                continue;
+            };
+            for view in views.iter().filter(|view| meant(&self.filter, view)) {
+                // Of those with as many the first one found stays.
+                number -= 1;
+                let sessions = view.sessions.iter().map(|of| u64::from(*of)).sum();
+                let is_less = |least: &Reverse<(u64, u64, String)>| sessions <= least.0.0;
+                if most.len() == top && most.peek().is_none_or(is_less) {
+                    continue;
+                }
+                let row: Value = rows::subscriber(view);
+                most.push(Reverse((sessions, number, row.to_string())));
+                if most.len() > top {
+                    most.pop();
+                }
+            }
+        }
+        for Reverse((_, _, row)) in most.into_sorted_vec() {
+            writeln!(out, "{row}")?;
+        }
+        Ok(())
+    }
+}
+
+fn meant(filter: &Filter, view: &SubscriberView) -> bool {
+    let of = view.subscriber;
+    filter.fits_range(of.first, of.last, view.alias)
+}

@@ -1,0 +1,17 @@
+//! What a translation that runs is asked over its control socket, and what
+//! it says: the words of both ends.
+//!
+//! `router` has the end that answers, beside the translation; `nat show` and
+//! its like, `top`, and `serve`'s HTTP and metrics ask. A question is a line
+//! of JSON; the answer is rows, a line of JSON each, and a last line.
+//!
+//! - [`request`]: what is asked.
+//! - [`answer`]: the lines of an answer.
+//! - [`client`]: asking with a thread that waits, within bounds.
+
+pub mod answer;
+pub mod client;
+pub mod request;
+
+/// Where the socket is when nothing is said.
+pub const USUAL: &str = "/run/fingerpost-nat.sock";
