@@ -472,31 +472,4 @@ fn turn(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::socket::BATCH;
-    use super::*;
-    use std::net::UdpSocket;
-
-    #[test]
-    fn who_asks_once_is_among_the_first_that_are_answered() {
-        let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), PATIENCE).unwrap();
-        let client = || UdpSocket::bind("127.0.0.1:0").unwrap();
-        let (flood, other) = (client(), client());
-        for _ in 0..10 * BATCH {
-            flood.send_to(b"flood", socket.address()).unwrap();
-        }
-        other.send_to(b"other", socket.address()).unwrap();
-        let (mut batch, mut queues) = (Batch::new(), Queues::new().unwrap());
-        queues.receive(&socket, &mut batch).unwrap();
-        let said: Vec<_> = batch.received().map(|(said, _)| said.to_vec()).collect();
-        assert_eq!(said.len(), AT_ONCE);
-        assert!(said.contains(&b"other".to_vec()));
-        // What waits is answered before anybody is waited for.
-        let mut answered = said.len();
-        while !queues.waiting.is_empty() {
-            queues.receive(&socket, &mut batch).unwrap();
-            answered += batch.received().count();
-        }
-        assert!(answered > 2 * BATCH, "{answered}");
-    }
-}
+mod tests;
