@@ -11,6 +11,10 @@
 
 mod batch;
 mod bridge;
+mod bridge_groups;
+mod bridge_monitor;
+mod bridge_ports;
+mod bridge_vlans;
 mod buckets;
 mod commands;
 mod deletions;

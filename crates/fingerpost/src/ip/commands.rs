@@ -9,7 +9,10 @@ use words::{Object, Verb};
 use super::grammar::begins;
 use super::session::Session;
 use super::stop::Stop;
-use super::{Tool, bridge, buckets, fdb, flush, get, link, monitor, netns, rows, show, usage};
+use super::{
+    Tool, bridge_groups, bridge_monitor, bridge_ports, bridge_vlans, buckets, fdb, flush, get,
+    link, monitor, netns, rows, show, usage,
+};
 
 /// What a word leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,10 +224,10 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
         Some(Room::Netns) => netns::line(session, rest, out),
         Some(Room::Help) => Err(Stop::wrong(usage::of_tool(session.tool))),
         Some(Room::Monitor) if session.tool == Tool::Ip => monitor::line(session, rest, out),
-        Some(Room::Monitor) => bridge::monitor::line(session, rest, out),
-        Some(Room::Ports) => bridge::ports::line(session, rest, out),
-        Some(Room::Groups) => bridge::groups::line(session, rest, out),
-        Some(Room::Vlans) => bridge::vlans::line(session, rest, out),
+        Some(Room::Monitor) => bridge_monitor::line(session, rest, out),
+        Some(Room::Ports) => bridge_ports::line(session, rest, out),
+        Some(Room::Groups) => bridge_groups::line(session, rest, out),
+        Some(Room::Vlans) => bridge_vlans::line(session, rest, out),
         Some(Room::NotBuilt) => Err(Stop::NotBuilt(object.clone())),
         None => Err(unknown_object(session.tool, object)),
     }

@@ -149,7 +149,7 @@ impl Session {
         const BEFORE: &[u8] = b" link-netnsid ";
         let mut names = None;
         let mut rest = text;
-        while let Some(at) = rest.windows(BEFORE.len()).position(|part| part == BEFORE) {
+        while let Some(at) = place_of(BEFORE, rest) {
             let (before, number) = rest.split_at(at);
             let number = number.get(BEFORE.len()..).unwrap_or_default();
             let digits = number.iter().take_while(|byte| byte.is_ascii_digit());
@@ -288,6 +288,23 @@ impl Session {
     }
 }
 
+/// Where a word with a dash in it begins. Dashes are few in a listing, so
+/// that one octet is looked for most of the way.
+fn place_of(word: &[u8], text: &[u8]) -> Option<usize> {
+    let dash = word.iter().position(|octet| *octet == b'-')?;
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..)?;
+        let at = from + rest.iter().position(|octet| *octet == b'-')?;
+        let start = at.checked_sub(dash);
+        let is_word = |start: &usize| text.get(*start..).is_some_and(|at| at.starts_with(word));
+        if let Some(start) = start.filter(is_word) {
+            return Some(start);
+        }
+        from = at + 1;
+    }
+}
+
 /// What `ip` says of a namespace that cannot be opened.
 pub fn no_namespace(name: &str, error: &linux::Error) -> Stop {
     let source = std::error::Error::source(error);
@@ -301,4 +318,19 @@ pub fn no_namespace(name: &str, error: &linux::Error) -> Stop {
 /// Writes a line on standard error; nobody to tell when that is closed.
 pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_of;
+
+    #[test]
+    fn a_word_is_found_behind_other_dashes() {
+        let found = |text: &str| place_of(b" a-b ", text.as_bytes());
+        assert_eq!(found("x a-b y"), Some(1));
+        assert_eq!(found("-- a-c M-DOWN a-b "), Some(13));
+        for text in ["", "-", "a-b", " a-b", "no dash"] {
+            assert_eq!(found(text), None, "{text}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use netlink::encode::{self, AtPort, Vlans};
 use netlink::request::Dump;
 use view::BridgeRow;
 
-use super::{changed, number, request, unknown};
+use super::bridge::{changed, number, request, unknown};
 use crate::ip::grammar::begins;
 use crate::ip::listing::{Listing, each};
 use crate::ip::session::Session;

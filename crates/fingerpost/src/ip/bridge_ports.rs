@@ -10,7 +10,7 @@ use table::PortData;
 use table::row::link::bridge::BridgePort;
 use view::BridgeRow;
 
-use super::{changed, number, request, unknown};
+use super::bridge::{changed, number, request, unknown};
 use crate::ip::grammar::begins;
 use crate::ip::listing::{Listing, each};
 use crate::ip::session::Session;

@@ -10,7 +10,7 @@ use netlink::request::Dump;
 use table::row::multicast_group::{BridgeGroups, Group, MulticastGroup};
 use view::BridgeRow;
 
-use super::{number, request, unknown};
+use super::bridge::{number, request, unknown};
 use crate::ip::grammar::begins;
 use crate::ip::listing::{Listing, each};
 use crate::ip::session::Session;
