@@ -627,10 +627,6 @@ fn a_telephone_calls_by_sip_and_its_media_find_it() {
         return;
     };
     let record = |name: &str| trial.directory.path().join(name);
-    let media = trial
-        .client
-        .inside(|| UdpSocket::bind(("10.0.0.2", 6_000)).unwrap());
-    let media = media.unwrap();
     let mut called = trial.server.command("sipp");
     called
         .args(["-sn", "uas", "-i", SERVER, "-p", "5060", "-m", "1"])
@@ -652,6 +648,12 @@ fn a_telephone_calls_by_sip_and_its_media_find_it() {
         &["-trace_msg", "-message_file", caller.to_str().unwrap()],
     ];
     trial.client("sipp", &arguments.concat());
+    // The telephone has hung up, and its port for media is free again; the
+    // way to it stands for a while.
+    let media = trial
+        .client
+        .inside(|| UdpSocket::bind(("10.0.0.2", 6_000)).unwrap());
+    let media = media.unwrap();
     assert!(called.wait(PATIENCE).unwrap().success());
     // Who is called knows the caller by the alias alone.
     let invite = heard(&record("called")).remove(0);
