@@ -8,6 +8,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Instant;
 
 use netlink::message::{Message, flag, kind, messages};
 use netlink::request::Dump;
@@ -55,8 +56,9 @@ pub fn dump_on(
 
 /// Who takes in an answer.
 pub(crate) trait Rows {
-    /// A datagram of it, before its messages.
-    fn datagram(&mut self, _: &[u8]) {}
+    /// A datagram of it, before its messages, and when the kernel had just
+    /// written it.
+    fn datagram(&mut self, _: &[u8], _written: Instant) {}
     /// A message of it, but for the last.
     fn message(&mut self, message: &Message<'_>) -> ControlFlow<()>;
 }
@@ -69,8 +71,13 @@ impl<F: FnMut(&Message<'_>) -> ControlFlow<()>> Rows for F {
 
 /// The same for any request that is answered like a dump, and has
 /// [`SEQUENCE`] as its number.
+///
+/// The kernel writes a part of the answer in the call that asks for it
+/// (`send`, or the `recv` of the part before), and may have waited for its
+/// lock of links first: the end of that call is when the part was written.
 pub(crate) fn ask(socket: &Socket, request: &[u8], rows: &mut dyn Rows) -> Result<DumpEnd, Error> {
     socket.send(request)?;
+    let mut written = Instant::now();
     let mut handler = Handler {
         rows,
         end: DumpEnd::default(),
@@ -78,11 +85,13 @@ pub(crate) fn ask(socket: &Socket, request: &[u8], rows: &mut dyn Rows) -> Resul
     let mut buffer = vec![0; DATAGRAM_BYTES];
     for _ in 0..INLINE_DATAGRAMS {
         let len = receive(socket, &mut buffer)?;
-        if handler.datagram(&buffer[..len])?.is_break() {
+        let next = Instant::now();
+        if handler.datagram(&buffer[..len], written)?.is_break() {
             return Ok(handler.end);
         }
+        written = next;
     }
-    in_parallel(socket, &mut handler)?;
+    in_parallel(socket, &mut handler, written)?;
     Ok(handler.end)
 }
 
@@ -96,8 +105,8 @@ struct Handler<'a> {
 
 impl Handler<'_> {
     /// Breaks at the end of the dump.
-    fn datagram(&mut self, datagram: &[u8]) -> Result<ControlFlow<()>, Error> {
-        self.rows.datagram(datagram);
+    fn datagram(&mut self, datagram: &[u8], written: Instant) -> Result<ControlFlow<()>, Error> {
+        self.rows.datagram(datagram, written);
         for message in messages(datagram) {
             let message = message?;
             if message.sequence != SEQUENCE {
@@ -141,15 +150,17 @@ fn receive(socket: &Socket, buffer: &mut [u8]) -> Result<usize, Error> {
     }
 }
 
-type Filled = Result<(Vec<u8>, usize), Error>;
+/// A part of an answer: the buffer, how much of it is filled, and when it was
+/// written.
+type Filled = Result<(Vec<u8>, usize, Instant), Error>;
 
-fn in_parallel(socket: &Socket, handler: &mut Handler<'_>) -> Result<(), Error> {
+fn in_parallel(socket: &Socket, handler: &mut Handler<'_>, written: Instant) -> Result<(), Error> {
     let (filled, to_handle) = sync_channel::<Filled>(QUEUE);
     let (handled, to_fill) = channel::<Vec<u8>>();
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("dump".into())
-            .spawn_scoped(scope, move || read_all(socket, &filled, &to_fill))
+            .spawn_scoped(scope, move || read_all(socket, written, &filled, &to_fill))
             .map_err(Error::system("start a thread to read a dump"))?;
         let result = handle_all(handler, &to_handle, &handled);
         // Lets a reader that still has rows to deliver end.
@@ -158,18 +169,25 @@ fn in_parallel(socket: &Socket, handler: &mut Handler<'_>) -> Result<(), Error> 
     })
 }
 
-fn read_all(socket: &Socket, filled: &SyncSender<Filled>, empty: &Receiver<Vec<u8>>) {
+fn read_all(
+    socket: &Socket,
+    mut written: Instant,
+    filled: &SyncSender<Filled>,
+    empty: &Receiver<Vec<u8>>,
+) {
     loop {
         let mut buffer = empty.try_recv().unwrap_or_else(|_| vec![0; DATAGRAM_BYTES]);
         let received = receive(socket, &mut buffer);
+        let next = Instant::now();
         let last = match &received {
             Ok(len) => has_end(&buffer[..*len]),
             Err(_) => true,
         };
-        let sent = filled.send(received.map(|len| (buffer, len)));
+        let sent = filled.send(received.map(|len| (buffer, len, written)));
         if last || sent.is_err() {
             return;
         }
+        written = next;
     }
 }
 
@@ -186,8 +204,8 @@ fn handle_all(
     handled: &Sender<Vec<u8>>,
 ) -> Result<(), Error> {
     while let Ok(received) = to_handle.recv() {
-        let (buffer, len) = received?;
-        if handler.datagram(&buffer[..len])?.is_break() {
+        let (buffer, len, written) = received?;
+        if handler.datagram(&buffer[..len], written)?.is_break() {
             return Ok(());
         }
         // The reader may be gone already: then the buffer is not wanted.

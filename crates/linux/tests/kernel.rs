@@ -332,6 +332,24 @@ fn counters_are_read_of_the_links_that_somebody_reads() {
     assert!(tables.counters_of(last).is_some());
 }
 
+#[test]
+fn counters_of_a_listing_of_links_have_each_its_time() {
+    let Some((_netns, namespace, link)) = with_link("times") else {
+        return;
+    };
+    let mirror = Mirror::start(namespace, Options::default()).unwrap();
+    assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+    let samples = mirror.samples().unwrap();
+    samples.want(table::Sampled::Links, Instant::now());
+    wait_until(PATIENCE, "a listing of links", || {
+        samples.begun(table::Sampled::Links)
+    })
+    .unwrap();
+    // Behind the begin: the listing may have waited for the lock of links.
+    let at = mirror.reader().snapshot().counted_of(link).unwrap().at;
+    assert!(at > samples.begun(table::Sampled::Counters) && at <= Some(Instant::now()));
+}
+
 /// A namespace that goes holds the kernel's lock of links for as long as its
 /// links take, and who asks for counters waits for it.
 #[test]

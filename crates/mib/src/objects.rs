@@ -62,7 +62,8 @@ impl Reads {
         self.0.take()
     }
 
-    fn note(&self, link: u32) {
+    /// Notes that the counters of a link are read.
+    pub fn note(&self, link: u32) {
         self.0.borrow_mut().add(link);
     }
 }

@@ -106,6 +106,13 @@ pub trait Contexts {
     fn is_by_name_only(&self, _name: &[u8]) -> bool {
         false
     }
+
+    /// Whether what was told since this was last asked is too old to go out.
+    /// Then it is so no more. For a subagent, whose questions are answered
+    /// at once.
+    fn take_too_old(&self) -> bool {
+        false
+    }
 }
 
 /// One [`Mib`] as the default context, and no other context.

@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(Vec::from_iter(&counted.sums_alone), [&2]);
         let mut writer = Writer::default();
         writer.commit([link(2, "new")]).unwrap();
-        // Of an unknown time, as a listing of links tells.
+        // Of an unknown time, as a link tells that has just come.
         let told = LinkCounters {
             rx_dropped: 5,
             ..LinkCounters::default()
@@ -346,6 +346,29 @@ mod tests {
         let told = told.unwrap();
         assert!(told.sums_alone.is_empty());
         assert_eq!(told.links.get(&2).unwrap().counters.rx_dropped, 5);
+    }
+
+    #[test]
+    fn it_goes_on_from_what_was_told_last() {
+        let mut writer = Writer::default();
+        writer.commit([link(1, "lo")]).unwrap();
+        let mut told = |rx_dropped, at| {
+            let counters = LinkCounters {
+                rx_dropped,
+                ..LinkCounters::default()
+            };
+            let at = Some(at);
+            writer.publish_link_counters(Sample::new(1, vec![(1, Counted { counters, at })]));
+            writer.tables().clone()
+        };
+        let dropped = |counted: &CountedBeside| counted.links.get(&1).unwrap().counters.rx_dropped;
+        let earlier = told(1, Instant::now());
+        let counted = read(&mut Cursor::new(TEXT), &|_| None, &earlier, None).unwrap();
+        let later = told(2, Instant::now());
+        for (tables, expected) in [(earlier, 1), (later, 2)] {
+            let again = read(&mut Cursor::new(TEXT), &|_| None, &tables, Some(&counted));
+            assert_eq!(dropped(&again.unwrap()), expected);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Instant;
 
 use netlink::message::Message;
 use netlink::request::Dump;
@@ -30,8 +31,9 @@ const ATTEMPTS: usize = 3;
 pub(crate) trait Listener {
     /// A table is asked for, with these bytes.
     fn asked(&mut self, request: &[u8]);
-    /// A datagram of the answer, before its messages.
-    fn datagram(&mut self, datagram: &[u8]);
+    /// A datagram of the answer, before its messages, and when the kernel had
+    /// just written it.
+    fn datagram(&mut self, datagram: &[u8], written: Instant);
     /// A message of it.
     fn message(&mut self, message: &Message<'_>) -> Result<(), Error>;
     /// An IPv4 address of the host's own, of those listed, that is in no VRF.
@@ -151,8 +153,8 @@ struct Taking<'a> {
 }
 
 impl Rows for Taking<'_> {
-    fn datagram(&mut self, datagram: &[u8]) {
-        self.to.datagram(datagram);
+    fn datagram(&mut self, datagram: &[u8], written: Instant) {
+        self.to.datagram(datagram, written);
     }
 
     fn message(&mut self, message: &Message<'_>) -> ControlFlow<()> {

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use netlink::Malformed;
 use netlink::decode::{
@@ -82,6 +83,9 @@ struct Listing {
     beside: Option<Model>,
     samples: Samples,
     now_millis: u64,
+    /// When the kernel had just written the rows that come; `None`: of a
+    /// recording, which does not know.
+    written: Option<Instant>,
     /// The first row that was refused.
     full: Option<TableFull>,
     /// Rows that had no place, neither in the tables nor beside them.
@@ -101,7 +105,7 @@ struct Listing {
 #[derive(Debug, Default)]
 struct Samples {
     ages: Vec<(NeighbourKey, NeighbourSample)>,
-    counters: Vec<(u32, table::LinkCounters)>,
+    counters: Vec<(u32, Counted)>,
     ipv6: Vec<(u32, Ipv6Statistics)>,
 }
 
@@ -293,6 +297,7 @@ impl Machine {
             beside,
             samples: Samples::default(),
             now_millis: 0,
+            written: None,
             full: None,
             refused: Refused::new(),
             has_gap: false,
@@ -306,6 +311,13 @@ impl Machine {
     pub(crate) fn request(&mut self, now_millis: u64) {
         if let Some(listing) = &mut self.listing {
             listing.now_millis = now_millis;
+        }
+    }
+
+    /// The rows that come next were written by the kernel at this time.
+    pub(crate) fn datagram(&mut self, written: Instant) {
+        if let Some(listing) = &mut self.listing {
+            listing.written = Some(written);
         }
     }
 
@@ -342,7 +354,8 @@ impl Machine {
             return Ok(());
         }
         if !loads {
-            listing.samples.take(&item, message.payload);
+            let written = listing.written;
+            listing.samples.take(&item, message.payload, written);
         }
         let put = match &mut listing.beside {
             None => self.model.dumped(item),
@@ -561,9 +574,7 @@ impl Machine {
             writer.publish_neighbour_samples(Sample::new(now_millis, samples.ages));
         }
         if which == Which::Links {
-            let counters = samples.counters.into_iter();
-            let counters = counters.map(|(link, counters)| (link, counters.into()));
-            writer.publish_link_counters(Sample::new(now_millis, counters.collect()));
+            writer.publish_link_counters(Sample::new(now_millis, samples.counters));
             self.ipv6 = samples.ipv6;
         }
     }
@@ -697,7 +708,7 @@ impl Found {
 }
 
 impl Samples {
-    fn take(&mut self, item: &Item, payload: &[u8]) {
+    fn take(&mut self, item: &Item, payload: &[u8], at: Option<Instant>) {
         match item {
             Item::Neighbour(row) => {
                 if let Some(ages) = neighbour_ages(payload) {
@@ -706,7 +717,7 @@ impl Samples {
             }
             Item::Link(row) => {
                 if let Some(counters) = link_counters(payload) {
-                    self.counters.push((row.index, counters));
+                    self.counters.push((row.index, Counted { counters, at }));
                 }
                 if let Some(statistics) = ipv6_statistics(payload) {
                     self.ipv6.push((row.index, statistics));

@@ -711,7 +711,8 @@ impl Listener for Lister<'_> {
         self.feed.machine.request(now / 1000);
     }
 
-    fn datagram(&mut self, datagram: &[u8]) {
+    fn datagram(&mut self, datagram: &[u8], written: Instant) {
+        self.feed.machine.datagram(written);
         if self.feed.tap.is_some() {
             self.feed.record(kind::ANSWER, now_micros(), datagram);
         }

@@ -259,6 +259,11 @@ impl Contexts for Asked {
     fn is_by_name_only(&self, name: &[u8]) -> bool {
         self.is_others(name)
     }
+
+    fn take_too_old(&self) -> bool {
+        let chosen = self.chosen.get();
+        chosen.is_some_and(|chosen| chosen.freshness.take_stale())
+    }
 }
 
 /// The owner that what is left of a context's name means, and what is left

@@ -7,8 +7,9 @@
 //! answers one), within a bound that grows with the table. Behind that it is
 //! answered from what there is ([`Manner::Take`]); FINGERPOST-MIB tells how
 //! old that is. Counters that are older than a second are not told to who
-//! asks again: rates would be made of them; those that nobody has read yet
-//! have no instance until somebody has. Called by [`super::contexts`].
+//! asks again: rates would be made of them (an AgentX master is told of an
+//! error instead); those that nobody has read yet have no instance until
+//! somebody has. Called by [`super::contexts`].
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -36,6 +37,8 @@ const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// Where counters are so old that they are not told, it is waited for long
 /// enough that most managers have asked again, and get the answer then.
 const STALE_PATIENCE: Duration = Duration::from_secs(5);
+/// Of two readings the later was begun so much later at least.
+const SHORTEST: Duration = Duration::from_nanos(1);
 /// Links behind those that were read whose counters are taken with them.
 const AHEAD: u32 = 256;
 
@@ -145,6 +148,12 @@ impl Freshness {
         self.is_stale.get()
     }
 
+    /// The same of what was answered since this was last asked: for who
+    /// answers several questions with one of these.
+    pub fn take_stale(&self) -> bool {
+        self.is_stale.take()
+    }
+
     /// Whether the request is put off.
     pub fn is_waiting(&self) -> bool {
         !self.waits.borrow().is_empty()
@@ -153,15 +162,15 @@ impl Freshness {
     /// What a request that is put off waits for, and for how long in a table
     /// of so many links. It is woken as long as this is held.
     pub fn into_waits(self, links: usize) -> (Vec<Fresh>, Duration) {
-        let patience = self.patience(links);
+        let patience = match self.is_stale.get() {
+            true => STALE_PATIENCE,
+            false => self.patience(links),
+        };
         (self.waits.into_inner(), patience)
     }
 
     fn patience(&self, links: usize) -> Duration {
         let of_links = PATIENCE_OF_LINK.saturating_mul(links.try_into().unwrap_or(u32::MAX));
-        if self.is_stale.get() {
-            return STALE_PATIENCE;
-        }
         let least = if self.is_first.get() {
             FIRST_PATIENCE
         } else {
@@ -229,11 +238,13 @@ impl Freshness {
         // Of a link whose counters nobody has read yet none are told.
         let is_stale = |at: When| at.is_some_and(|at| at < Some(self.before_now(FRESH)));
         let is_stale = self.read_at(&read, tables).any(is_stale);
-        self.is_stale.set(is_stale && !samples.has_ended());
-        match &self.manner {
+        let is_stale = is_stale && !samples.has_ended();
+        // A request may read counters in several parts.
+        self.is_stale.set(self.is_stale.get() || is_stale);
+        match self.manner(samples) {
             Manner::PutOff(waker) => {
                 // First: what comes in between wakes already.
-                self.put_off(samples, Sampled::Counters, waker);
+                self.put_off(samples, Sampled::Counters, self.not_yet_seen(), waker);
                 samples.want_counters(&read.with_next(AHEAD));
             }
             Manner::Wait | Manner::Take => {
@@ -241,6 +252,16 @@ impl Freshness {
                 self.is_old.set(true);
             }
         }
+    }
+
+    /// Counters that were begun then or later are fresh and may be of use to
+    /// an answer that lacks some: what was read beside the source was looked
+    /// at, and lacks them however new it is.
+    fn not_yet_seen(&self) -> Instant {
+        let beside = self.beside.borrow();
+        let seen = beside.as_ref().map(|seen| seen.begun + SHORTEST);
+        let since = self.since(Sampled::Counters);
+        seen.map_or(since, |seen| seen.max(since))
     }
 
     /// When the counters of some links were read: of each link there is.
@@ -258,8 +279,11 @@ impl Freshness {
         links.map(move |link| {
             let told = match tables.counted_alone.get(&link) {
                 Some(alone) => Some(alone.at),
-                None if all.is_some() => Some(all),
-                None => tables.link_counters.get(&link).map(|told| told.at),
+                // One that a listing passed over has no counters, as fresh.
+                None => {
+                    let told = tables.link_counters.get(&link).map(|told| told.at);
+                    told.flatten().max(all).map(Some).or(told)
+                }
             };
             let beside = beside.as_ref().and_then(|one| one.links.get(&link));
             told.max(beside.map(|beside| beside.at))
@@ -269,9 +293,9 @@ impl Freshness {
     fn get(&self, what: Sampled, samples: &Samples, source: &dyn Source) -> Before {
         self.is_first
             .set(self.is_first.get() || self.begun(what).is_none());
-        match &self.manner {
+        match self.manner(samples) {
             Manner::PutOff(waker) => {
-                self.put_off(samples, what, waker);
+                self.put_off(samples, what, self.since(what), waker);
                 samples.want(what, self.now);
                 Before::PutOff
             }
@@ -290,13 +314,21 @@ impl Freshness {
         }
     }
 
-    fn put_off(&self, samples: &Samples, what: Sampled, waker: &Waker) {
-        let mut fresh = samples.fresh(what, self.since(what));
+    /// Nobody is put off until a sample comes where none will.
+    fn manner(&self, samples: &Samples) -> &Manner {
+        match &self.manner {
+            Manner::PutOff(_) if samples.has_ended() => &Manner::Take,
+            manner => manner,
+        }
+    }
+
+    fn put_off(&self, samples: &Samples, what: Sampled, since: Instant, waker: &Waker) {
+        let mut fresh = samples.fresh(what, since);
         if Pin::new(&mut fresh)
             .poll(&mut Context::from_waker(waker))
             .is_ready()
         {
-            // It came meanwhile, or none will.
+            // It came meanwhile, or none will: who asks again sees that.
             waker.wake_by_ref();
         }
         self.waits.borrow_mut().push(fresh);
@@ -313,3 +345,6 @@ pub enum Before {
     /// The request is put off.
     PutOff,
 }
+
+#[cfg(test)]
+mod tests;

@@ -376,8 +376,14 @@ impl Session {
                 let context = answer::context(header, &mut payload);
                 match context.map(|name| contexts.context(name)) {
                     Ok(Some(mib)) => {
-                        self.counters.bindings += answer::question(header, payload, mib, out);
-                        return;
+                        let start = out.len();
+                        let bindings = answer::question(header, payload, mib, out);
+                        if !contexts.take_too_old() {
+                            self.counters.bindings += bindings;
+                            return;
+                        }
+                        out.truncate(start);
+                        (error::GEN_ERR, 1)
                     }
                     Ok(None) => (error::UNSUPPORTED_CONTEXT, 0),
                     Err(_) => (error::PARSE_ERROR, 0),

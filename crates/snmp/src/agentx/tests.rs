@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;
@@ -293,6 +294,32 @@ fn what_we_do_not_have_is_refused() {
     session.received(&Writer::new(true, kind::CLEANUP_SET, 0, 9, 5).done(), 0);
     session.work(&mib, 0).unwrap();
     assert!(session.to_write().is_empty());
+}
+
+/// What it tells first is too old to go out.
+struct TooOld(Map, Cell<bool>);
+
+impl Contexts for TooOld {
+    fn context(&self, _: &[u8]) -> Option<&dyn Mib> {
+        Some(&self.0)
+    }
+
+    fn take_too_old(&self) -> bool {
+        self.1.take()
+    }
+}
+
+#[test]
+fn what_is_too_old_to_go_out_is_an_error_and_the_next_question_is_none() {
+    let mut session = open();
+    for of_kind in [kind::GET, kind::GET_NEXT, kind::GET_BULK] {
+        let mib = TooOld(map(), Cell::new(true));
+        let asked = question(true, of_kind, &[(1, true, 0), (2, true, 0)]);
+        let (error, bindings) = ask(&mut session, &mib, asked.clone());
+        assert_eq!((error, bindings.len()), (error::GEN_ERR, 0));
+        let (error, bindings) = ask(&mut session, &mib, asked);
+        assert!(error == error::NONE && bindings.len() >= 2);
+    }
 }
 
 #[test]

@@ -61,6 +61,7 @@ pub mod flag {
 #[allow(missing_docs, reason = "each is the error it names")]
 pub mod error {
     pub const NONE: u16 = 0;
+    pub const GEN_ERR: u16 = 5;
     pub const COMMIT_FAILED: u16 = 14;
     pub const UNDO_FAILED: u16 = 15;
     pub const NOT_WRITABLE: u16 = 17;
