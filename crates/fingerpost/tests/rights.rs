@@ -93,7 +93,7 @@ fn lasting(place: &Place) -> Vec<Lasting> {
         ),
         of(
             "fingerpost-forward",
-            "forward --tun=fa=veth0 --tun=fb=veth1",
+            "forward --tun=fa=veth0 --tun=fb=veth1 --accept=rule",
             NET_ADMIN,
             true,
         ),

@@ -30,6 +30,13 @@ unsafe impl Send for Pages {}
 // SAFETY: a shared reference gives a raw pointer and a length only.
 unsafe impl Sync for Pages {}
 
+/// A mapping of our own, of which only what is touched takes memory; miri
+/// knows no more of mmap than the first.
+pub(crate) const ANONYMOUS: MapFlags = match cfg!(miri) {
+    true => MapFlags::PRIVATE,
+    false => MapFlags::PRIVATE.union(MapFlags::NORESERVE),
+};
+
 impl Pages {
     /// At least `len_bytes` of zeroed memory, whole huge pages. Fails as the
     /// kernel fails (`ENOMEM`: a limit on address space).
@@ -40,15 +47,10 @@ impl Pages {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = match cfg!(miri) {
-            // It knows no more of mmap.
-            true => MapFlags::PRIVATE,
-            false => MapFlags::PRIVATE | MapFlags::NORESERVE,
-        };
         // SAFETY: a new anonymous mapping at an address of the kernel's
         // choice touches nothing that exists.
         let mapping =
-            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }?;
+            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, ANONYMOUS) }?;
         let mapping = NonNull::new(mapping.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let skip = mapping.as_ptr().align_offset(HUGE_BYTES);
         // SAFETY: less than `HUGE_BYTES` into a mapping that is longer.

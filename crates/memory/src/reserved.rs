@@ -12,9 +12,10 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::line::prefetch_at;
+use crate::pages::ANONYMOUS;
 
 /// A small page.
 const SMALL_BYTES: usize = 4 << 10;
@@ -60,11 +61,10 @@ impl<T: Copy> Reserved<T> {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new anonymous mapping at an address of the kernel's
         // choice touches nothing that exists.
         let mapping =
-            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }?;
+            unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, ANONYMOUS) }?;
         let mapping = NonNull::new(mapping.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let skip = mapping.as_ptr().align_offset(HUGE_BYTES);
         // SAFETY: at most `HUGE_BYTES` - 1 into a mapping that is longer.
@@ -165,7 +165,8 @@ impl<T: Copy> Reserved<T> {
     }
 
     fn advise(&self, from: usize, bytes: usize, advice: Advice) -> io::Result<()> {
-        if bytes == 0 {
+        // Miri has no advice.
+        if bytes == 0 || cfg!(miri) {
             return Ok(());
         }
         // SAFETY: the range lies in the mapping of this value (its end is

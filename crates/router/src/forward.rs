@@ -40,7 +40,7 @@ by its main table.
 zebra connects within the namespace of the tables (that of --netns, else the own
 one), and is told which of its routes packets go by (RTM_F_OFFLOAD).
 Policy rules that look at more than the destination are not obeyed: where there
-are some, nothing is forwarded without --accept rules, and one that comes later
+are some, nothing is forwarded without --accept rule, and one that comes later
 is told by a warning.
 With --nat all workers share the alias addresses, and each inside host belongs
 to one worker. With same_ports a host keeps its port if that belongs to the same
@@ -125,7 +125,7 @@ pub struct Forward {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Accepted {
     /// Policy rules by source, incoming link, mark and the like
-    Rules,
+    Rule,
 }
 
 /// What sources are held against.
@@ -167,7 +167,7 @@ fn device(text: &str) -> Result<Device, String> {
 impl Forward {
     /// Whether policy rules may be passed over.
     fn accepts_rules(&self) -> bool {
-        self.accept.contains(&Accepted::Rules)
+        self.accept.contains(&Accepted::Rule)
     }
 
     /// How its workers forward.

@@ -36,6 +36,7 @@ mod openapi;
 mod page;
 mod parting;
 mod problem;
+mod prometheus;
 mod query;
 mod router;
 mod rows;

@@ -375,7 +375,7 @@ fn rules_by_source_are_accepted_by_name_or_nothing_begins() {
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        said.contains("`ip -4 rule` 40") && said.contains("--accept rules"),
+        said.contains("`ip -4 rule` 40") && said.contains("--accept rule"),
         "{said}"
     );
 }

@@ -18,7 +18,7 @@ pub fn check(fill: &FibSync, accepted: bool) -> Result<()> {
     }
     bail!(
         "packets would pass by {}: policy rules that look at more than the destination are \
-         not obeyed; delete them, or forward all the same with --accept rules",
+         not obeyed; delete them, or forward all the same with --accept rule",
         names(ignored)
     )
 }

@@ -8,7 +8,7 @@ mod families;
 mod forwarding;
 mod subagents;
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -25,6 +25,7 @@ use super::compressed;
 use super::definition::TABLES;
 use super::nat;
 use super::problem::Problem;
+use super::prometheus::{escape, head, labelled};
 use super::query::Parameters;
 use super::shared::Shared;
 use super::streamed::{Pieces, Streamed};
@@ -53,7 +54,7 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     for one in namespaces.iter() {
         one.refreshed(Object::Link, true).await;
     }
-    let nat = nat::metrics::sample(shared).await;
+    let nat = nat::metrics::sample(&shared.nat, &shared.background).await;
     let forwarding = match shared.forwarding.get() {
         Some(gauge) => gauge.told().await,
         None => None,
@@ -180,23 +181,6 @@ fn of_family(
         let _ = writeln!(out, "\"}} {value}");
     }
     0
-}
-
-/// The head of a family.
-pub fn head(out: &mut String, name: &str, help: &str, kind: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
-/// A label's value.
-pub fn escape(out: &mut String, text: &str) {
-    for character in text.chars() {
-        match character {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '\n' => out.push_str("\\n"),
-            other => out.push(other),
-        }
-    }
 }
 
 impl Scrape {
@@ -395,29 +379,4 @@ impl Scrape {
             }
         }
     }
-}
-
-/// A sample with the labels that have a value.
-pub fn labelled(
-    out: &mut String,
-    name: &str,
-    labels: &[(&str, Option<&str>)],
-    value: impl Display,
-) {
-    out.push_str(name);
-    let mut open = '{';
-    for (label, text) in labels {
-        if let Some(text) = text {
-            out.push(open);
-            out.push_str(label);
-            out.push_str("=\"");
-            escape(out, text);
-            out.push('"');
-            open = ',';
-        }
-    }
-    if open == ',' {
-        out.push('}');
-    }
-    let _ = writeln!(out, " {value}");
 }

@@ -10,17 +10,19 @@
 //! - `asking`: one question and its answer.
 //! - `definition`: what can be asked, and what rows have.
 //! - `metrics`: what Prometheus is told.
+//! - `translation`: where it is asked, and by how many.
 
 mod asking;
 pub mod definition;
 pub mod metrics;
+pub mod translation;
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use ::translation::request::{Filter, Request, Table, prefix, protocol};
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK};
@@ -28,10 +30,9 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode, Uri};
 use rustix::process::geteuid;
 use serde_json::Value;
-use translation::request::{Filter, Request, Table, prefix, protocol};
 use view::Format;
 
-use self::asking::{Answered, Bounds, Places, Trouble};
+use self::asking::{Answered, Bounds, Trouble};
 use self::definition::NatTable;
 use super::problem::Problem;
 use super::query::{self, Parameters};
@@ -47,29 +48,6 @@ const ROW_BYTES: usize = 512;
 const OTHER_BYTES: usize = 4 << 10;
 /// How long an answer may take: a count goes through the whole table.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The translation that is asked.
-#[derive(Debug, Default)]
-pub struct Translation {
-    path: Mutex<Option<Arc<Path>>>,
-    places: Places,
-    /// What it counted, as it was told last.
-    pub counted: metrics::Counted,
-}
-
-impl Translation {
-    /// Asks there from now on.
-    pub fn set(&self, path: Option<PathBuf>) {
-        let mut at = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        *at = path.map(Arc::from);
-    }
-
-    /// Where it is asked.
-    fn path(&self) -> Option<Arc<Path>> {
-        let at = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        at.clone()
-    }
-}
 
 /// Answers with a page of a table, or how many rows it has, or its top ones.
 pub async fn rows(

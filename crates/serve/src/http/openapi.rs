@@ -486,8 +486,9 @@ fn leaf(holds: ColumnType) -> Value {
         ColumnType::Text | ColumnType::Address | ColumnType::Prefix | ColumnType::LinkLayer => {
             json!({"type": "string"})
         }
-        // A link in a foreign namespace may have a number for a name.
-        _ => json!({"type": ["string", "integer", "boolean", "null"]}),
+        // A link in a foreign namespace may have a number for a name, and
+        // times of a bridge are in hundredths of a second.
+        _ => json!({"type": ["string", "number", "boolean", "null"]}),
     }
 }
 

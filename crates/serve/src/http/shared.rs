@@ -19,7 +19,7 @@ use super::clients::{Admission, Clients};
 use super::compressed::MAX_COMPRESSED;
 use super::config::Http;
 use super::memory::Memory;
-use super::nat::Translation;
+use super::nat::translation::Translation;
 use super::problem::Problem;
 use super::users::Users;
 use crate::budget::{Budget, Lease};

@@ -164,7 +164,7 @@ fn blocks_that_are_none_any_more_are_given_back_however_many() {
     assert_eq!(started_anew(9, same), (What::Recovered, 9, 0));
     // Most are of addresses that are none of ours any more.
     assert_eq!(started_anew(MANY, same), (What::Recovered, 1_000, 0));
-    let other = same.replace("size 64", "size 128");
+    let other = same.replace("192.0.2.1", "203.0.113.1");
     assert_eq!(started_anew(MANY, &other), (What::Started, 0, 0));
 }
 

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::translation::request::{Filter, Request, Table};
 use serde_json::Value;
 use tokio::sync::Mutex;
-use translation::request::{Filter, Request, Table};
 
-use super::super::metrics::{escape, head, labelled};
-use super::super::shared::Shared;
+use super::super::background::Background;
+use super::super::prometheus::{escape, head, labelled};
 use super::asking::{self, Bounds};
+use super::translation::Translation;
 
 /// How long a scrape waits for each of two answers.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -52,18 +53,18 @@ struct Pool {
 }
 
 /// Looks at the translation, or has what was seen a moment ago.
-pub async fn sample(shared: &Arc<Shared>) -> Arc<Sample> {
+pub async fn sample(asked: &Translation, background: &Background) -> Arc<Sample> {
     // One asks, the others wait for what it is told.
-    let mut counted = shared.nat.counted.0.lock().await;
+    let mut counted = asked.counted.0.lock().await;
     if let Some((at, sample)) = &*counted
         && at.elapsed() < FRESH
     {
         return Arc::clone(sample);
     }
-    let said = match shared.nat.path() {
-        Some(path) if path.exists() || *path != *Path::new(translation::USUAL) => {
+    let said = match asked.path() {
+        Some(path) if path.exists() || *path != *Path::new(::translation::USUAL) => {
             let work = async move { Ok(look(&path).await) };
-            let looked = shared.background.run(work).await;
+            let looked = background.run(work).await;
             Some(looked.unwrap_or_else(|problem| Err(problem.detail)))
         }
         _ => None,
