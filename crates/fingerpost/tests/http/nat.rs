@@ -166,8 +166,9 @@ fn what_a_translation_has_is_told_page_by_page() {
     );
     assert_eq!(trial.ask(&who).json()[0]["subscriber"], "10.0.0.3");
     // They are opened in an order that nobody can guess.
-    let pools = trial.ask("/v1/nat/pools").rows();
-    let mut aliases: Vec<&str> = pools.iter().map(|row| text(row, "alias")).collect();
+    let pools = trial.ask("/v1/nat/pools").json();
+    let pools = pools.as_array().unwrap().iter();
+    let mut aliases: Vec<&str> = pools.map(|row| text(row, "alias")).collect();
     aliases.sort_unstable();
     assert_eq!(aliases, ["192.0.2.1", "192.0.2.2"]);
     let counted = trial.ask("/v1/nat/statistics").json();
