@@ -197,8 +197,12 @@ fn what_a_translation_has_is_told_page_by_page() {
     nat.signal(Signal::INT).unwrap();
     assert!(nat.wait(PATIENCE).unwrap().success());
     trial.ask("/v1/nat/flows").refuses(503);
-    let down = get(&trial.middle, "/metrics");
-    assert!(down.contains("\nfingerpost_nat_up 0\n"));
+    // What was gathered for a scrape a moment ago is told once more.
+    wait_until(PATIENCE, "a translation that is down", || {
+        let metrics = get(&trial.middle, "/metrics");
+        metrics.contains("\nfingerpost_nat_up 0\n").then_some(())
+    })
+    .unwrap();
 }
 
 fn every_answer_fits_the_document(trial: &Trial) {
