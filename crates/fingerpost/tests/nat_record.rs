@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{PATIENCE, assert_confined, program};
+use common::{PATIENCE, assert_confined, program, put_clients_behind};
 use lab::{Child, Netns, skip, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -63,18 +63,7 @@ impl Trial {
             .args(options)
             .stdout(Stdio::piped());
         let nat = Child::spawn(command).unwrap();
-        for device in ["fpin", "fpout"] {
-            let shown = || self.middle.ip(&["link", "show", device]).ok();
-            wait_until(PATIENCE, device, shown).unwrap();
-        }
-        let moved = ["link", "set", "fpin", "netns", self.client.name()];
-        self.middle.ip(&moved).unwrap();
-        self.middle.ip(&["link", "set", "fpout", "up"]).unwrap();
-        let hosts: String = (2..6)
-            .map(|host| format!("addr add 10.0.0.{host}/24 dev fpin\n"))
-            .collect();
-        let rest = "link set fpin up\nroute add default dev fpin\n";
-        self.client.ip_batch(&format!("{hosts}{rest}")).unwrap();
+        put_clients_behind(&self.middle, &self.client, 5);
         nat
     }
 

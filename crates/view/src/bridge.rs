@@ -14,6 +14,7 @@ use crate::context::{Context, Hidden, View};
 use crate::fields::{Json, Value, Visit, push_name, push_plain};
 use crate::format::{push_address, push_lladdr};
 use crate::link::{below_fields, flag_fields, name_text, push_flags};
+use crate::link_kind::bridge::STATES;
 use crate::link_kind::put::Put;
 use crate::printer::Show as _;
 use crate::question::{Format, Output};
@@ -124,15 +125,6 @@ fn port_text(link: &Link, port: Option<&BridgePort>, view: &View<'_>, out: &mut 
     }
     out.push(b'\n');
 }
-
-/// `BR_STATE_…`
-const STATES: &[&str] = &[
-    "disabled",
-    "listening",
-    "learning",
-    "forwarding",
-    "blocking",
-];
 
 fn settings<V: Visit>(port: &BridgePort, put: &mut Put<'_, '_, V>) {
     match port.state {

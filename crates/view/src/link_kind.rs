@@ -3,7 +3,7 @@
 //! `ip`, told to a [`Put`] that writes fields or text. For `link` alone.
 
 mod bond;
-mod bridge;
+pub(crate) mod bridge;
 mod columns;
 mod geneve;
 mod gre;

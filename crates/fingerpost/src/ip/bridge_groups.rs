@@ -11,7 +11,7 @@ use table::row::multicast_group::{BridgeGroups, Group, MulticastGroup};
 use view::BridgeRow;
 
 use super::bridge::{number, request, unknown};
-use crate::ip::grammar::begins;
+use crate::ip::grammar::{begins, lists};
 use crate::ip::listing::{Listing, each};
 use crate::ip::session::Session;
 use crate::ip::stop::Stop;
@@ -25,12 +25,7 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
     match command.as_str() {
         word if begins(word, "add") => change(session, Operation::New, rest),
         word if begins(word, "delete") => change(session, Operation::Delete, rest),
-        word if ["show", "lst", "list"]
-            .iter()
-            .any(|name| begins(word, name)) =>
-        {
-            show(session, rest, out)
-        }
+        word if lists(word) => show(session, rest, out),
         word if begins(word, "help") => Err(help()),
         word => Err(Stop::no_command(word, "bridge mdb")),
     }

@@ -9,7 +9,7 @@ use netlink::request::Dump;
 use view::BridgeRow;
 
 use super::bridge::{changed, number, request, unknown};
-use crate::ip::grammar::begins;
+use crate::ip::grammar::{begins, lists};
 use crate::ip::listing::{Listing, each};
 use crate::ip::session::Session;
 use crate::ip::stop::Stop;
@@ -26,12 +26,7 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
     match command.as_str() {
         word if begins(word, "add") => change(session, Operation::New, rest),
         word if begins(word, "delete") => change(session, Operation::Delete, rest),
-        word if ["show", "lst", "list"]
-            .iter()
-            .any(|name| begins(word, name)) =>
-        {
-            show(session, rest, out)
-        }
+        word if lists(word) => show(session, rest, out),
         word if ["tunnelshow", "set", "global"]
             .iter()
             .any(|name| begins(word, name)) =>

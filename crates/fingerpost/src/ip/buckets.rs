@@ -8,7 +8,7 @@ use netlink::request::{BucketFilter, Dump};
 use view::BridgeRow;
 
 use super::grammar::Key;
-use super::grammar::{self, Told, Value, begins, whole};
+use super::grammar::{self, Told, Value, begins, lists, whole};
 use super::listing::{Listing, each};
 use super::session::Session;
 use super::stop::{REFUSED, Stop, reason};
@@ -35,12 +35,7 @@ pub fn line(session: &mut Session, words: &[String], out: &mut impl Write) -> Re
         return list(session, &[], out);
     };
     match command.as_str() {
-        word if ["list", "show", "lst"]
-            .iter()
-            .any(|name| begins(word, name)) =>
-        {
-            list(session, rest, out)
-        }
+        word if lists(word) => list(session, rest, out),
         word if begins(word, "get") => get(session, rest, out),
         word if begins(word, "help") => Err(help()),
         word => Err(Stop::no_command(word, "ip nexthop")),

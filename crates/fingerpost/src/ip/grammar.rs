@@ -192,6 +192,13 @@ pub fn begins(said: &str, name: &str) -> bool {
     !said.is_empty() && name.starts_with(said)
 }
 
+/// Whether it asks for a listing, in any of the words for that.
+pub fn lists(said: &str) -> bool {
+    ["show", "lst", "list"]
+        .iter()
+        .any(|name| begins(said, name))
+}
+
 /// The word that is meant.
 pub fn meant(keys: &'static [Key], said: &str) -> Option<&'static Key> {
     keys.iter().find(|key| {

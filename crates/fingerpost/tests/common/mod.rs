@@ -26,6 +26,23 @@ pub fn program() -> &'static str {
 /// Names the daemon's directory of state.
 pub const STATE: &str = "STATE_DIRECTORY";
 
+/// Gives the clients their end of a translator's devices, with hosts up to
+/// 10.0.0.`last`; the other end stays where it is.
+pub fn put_clients_behind(middle: &Netns, client: &Netns, last: u8) {
+    for device in ["fpin", "fpout"] {
+        let shown = || middle.ip(&["link", "show", device]).ok();
+        wait_until(PATIENCE, device, shown).unwrap();
+    }
+    let moved = ["link", "set", "fpin", "netns", client.name()];
+    middle.ip(&moved).unwrap();
+    middle.ip(&["link", "set", "fpout", "up"]).unwrap();
+    let hosts: String = (2..=last)
+        .map(|host| format!("addr add 10.0.0.{host}/24 dev fpin\n"))
+        .collect();
+    let rest = "link set fpin up\nroute add default dev fpin\n";
+    client.ip_batch(&format!("{hosts}{rest}")).unwrap();
+}
+
 /// For whatever is expected to happen.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{Reply, ask, get, reply, with_loopback};
-use crate::common::{Daemon, PATIENCE, program, says};
+use crate::common::{Daemon, PATIENCE, program, put_clients_behind, says};
 
 const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
 const RULES: &str = "alias_address 192.0.2.1-192.0.2.2\nport_range 1024-65535\n\
@@ -61,18 +61,7 @@ impl Trial {
             .arg(self.path("control"))
             .stdout(Stdio::null());
         let nat = Child::spawn(command).unwrap();
-        for device in ["fpin", "fpout"] {
-            let shown = || self.middle.ip(&["link", "show", device]).ok();
-            wait_until(PATIENCE, device, shown).unwrap();
-        }
-        let moved = ["link", "set", "fpin", "netns", self.client.name()];
-        self.middle.ip(&moved).unwrap();
-        self.middle.ip(&["link", "set", "fpout", "up"]).unwrap();
-        let hosts: String = (2..6)
-            .map(|host| format!("addr add 10.0.0.{host}/24 dev fpin\n"))
-            .collect();
-        let rest = "link set fpin up\nroute add default dev fpin\n";
-        self.client.ip_batch(&format!("{hosts}{rest}")).unwrap();
+        put_clients_behind(&self.middle, &self.client, 5);
         nat
     }
 

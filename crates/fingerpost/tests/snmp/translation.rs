@@ -9,7 +9,7 @@ use std::time::Duration;
 use lab::{Child, Netns, skip, wait_until};
 use rustix::process::Signal;
 
-use crate::common::{PATIENCE, program};
+use crate::common::{PATIENCE, program, put_clients_behind};
 use crate::{Walked, World};
 
 const NATV2: &str = ".1.3.6.1.2.1.234";
@@ -54,18 +54,7 @@ fn translation(world: &World, client: &Netns, master: &str, options: &[&str]) ->
         .args(options)
         .stdout(Stdio::null());
     let nat = Child::spawn(command).unwrap();
-    for device in ["fpin", "fpout"] {
-        let shown = || world.netns.ip(&["link", "show", device]).ok();
-        wait_until(PATIENCE, device, shown).unwrap();
-    }
-    let moved = ["link", "set", "fpin", "netns", client.name()];
-    world.netns.ip(&moved).unwrap();
-    world.netns.ip(&["link", "set", "fpout", "up"]).unwrap();
-    let hosts: String = (2..12)
-        .map(|host| format!("addr add 10.0.0.{host}/24 dev fpin\n"))
-        .collect();
-    let rest = "link set fpin up\nroute add default dev fpin\n";
-    client.ip_batch(&format!("{hosts}{rest}")).unwrap();
+    put_clients_behind(&world.netns, client, 11);
     nat
 }
 

@@ -189,7 +189,8 @@ fn id<V: Visit>(put: &mut Put<'_, '_, V>, key: &'static str, word: &str, id: Opt
     }
 }
 
-const STATES: &[&str] = &[
+/// `BR_STATE_…`
+pub(crate) const STATES: &[&str] = &[
     "disabled",
     "listening",
     "learning",
