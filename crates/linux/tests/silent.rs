@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at once")]
 
+use std::process::Command;
 use std::time::Duration;
 
 use fingerpost_linux::{Mirror, Namespace, Options, Phase, Status};
@@ -610,6 +611,24 @@ fn a_link_says_whether_a_protocol_holds_it_down() {
     // Of one that is down it is not announced.
     bench.each("link set mv down\nlink set mv protodown on");
     assert!(is_held());
+}
+
+/// By its file a link's group changes without an event (`group_store`).
+#[test]
+fn a_group_that_is_set_by_its_file_is_no_drift() {
+    let Some(bench) = Bench::new("group") else {
+        return;
+    };
+    bench.all(PAIRS);
+    // `ip netns exec` mounts the namespace's own /sys.
+    let set = "echo 7 > /sys/class/net/va/netdev_group";
+    let name = bench.netns.name();
+    let mut inside = Command::new("ip");
+    inside.args(["netns", "exec", name, "sh", "-c", set]);
+    assert!(inside.status().unwrap().success());
+    bench.compare(set);
+    let tables = bench.tables();
+    assert_eq!(tables.links.by_name("va").unwrap().group, 7);
 }
 
 /// What somebody deletes of a link's own routes switches nothing off.
