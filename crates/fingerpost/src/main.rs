@@ -69,7 +69,12 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             return replay::run(&replay);
         }
         Wanted::Check(asked) => check::run(&asked, &mut out)?,
-        Wanted::Ask(ask, from) => return ask::run(ask, &from, &mut out),
+        Wanted::Ask(ask, from) => {
+            return match from.at_micros {
+                Some(at) => replay::past::run(&ask, &from, at, &mut out),
+                None => ask::run(ask, &from, &mut out),
+            };
+        }
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(wanted) => return drill::ifaceseq::run(&wanted, &mut out),
