@@ -210,7 +210,11 @@ fn matches_of(rest: &[OsString]) -> Result<ArgMatches, clap::Error> {
 fn replayed(words: Vec<OsString>) -> Result<(Ask, Option<String>), clap::Error> {
     let program = OsString::from("fingerpost");
     match parse(std::iter::once(program).chain(words).collect())? {
-        Wanted::Ask(ask, from) if !from.all_netns && from.socket.is_none() => Ok((ask, from.netns)),
+        Wanted::Ask(ask, from)
+            if !from.all_netns && from.socket.is_none() && from.at_micros.is_none() =>
+        {
+            Ok((ask, from.netns))
+        }
         _ => Err(usage(
             "after `--` stands a question about one namespace: link, addr, neigh, route, \
              nexthop, rule, fdb or status",

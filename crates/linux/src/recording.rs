@@ -29,9 +29,9 @@ mod replayed;
 pub use format::{BadRecord, Input, Listed, Outcome, Purpose, Record, Which};
 pub use gauge::{Gauge, RecordingStatus};
 pub use player::{Player, Progress};
-pub use queue::{Keeps, Tap};
 #[cfg(test)]
 pub(crate) use queue::TestQueue;
+pub use queue::{Keeps, Tap};
 pub use reader::{BadRecording, Head, Reader};
 pub use recorder::{MIN_LIMIT_BYTES, Recorder};
 pub use replayed::Replayed;

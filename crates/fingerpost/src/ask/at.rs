@@ -29,10 +29,14 @@ fn at_of(text: &str, now: u64, zone: TimeZoneRef<'_>) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no time: {TIMES}");
     let of_epoch = |seconds: &str| {
         let seconds: f64 = seconds.parse().ok()?;
-        (0.0..1e12).contains(&seconds).then_some((seconds * 1e6) as u64)
+        (0.0..1e12)
+            .contains(&seconds)
+            .then_some((seconds * 1e6) as u64)
     };
     if let Some(ago) = text.strip_prefix('-') {
-        return ago_of(ago).and_then(|ago| now.checked_sub(ago)).ok_or_else(wrong);
+        return ago_of(ago)
+            .and_then(|ago| now.checked_sub(ago))
+            .ok_or_else(wrong);
     }
     if let Some(seconds) = text.strip_prefix('@') {
         return of_epoch(seconds).ok_or_else(wrong);
@@ -158,7 +162,12 @@ mod tests {
 
     #[test]
     fn so_long_ago_and_times_with_their_day() {
-        for (text, ago) in [("-0", 0), ("-10m", 600), ("-1h30m5", 5_405), ("-2d", 172_800)] {
+        for (text, ago) in [
+            ("-0", 0),
+            ("-10m", 600),
+            ("-1h30m5", 5_405),
+            ("-2d", 172_800),
+        ] {
             assert_eq!(seconds(text, 3), Ok(NOW - ago), "{text}");
         }
         let written = "2026-05-01T02:03:04+02:00";
@@ -169,8 +178,22 @@ mod tests {
     #[test]
     fn what_is_no_time_is_refused() {
         for wrong in [
-            "", "-", "-m", "-1w", "-99999999999999999999s", "24:00", "12:60", "12", "1:2:3:4",
-            "123:00", "12:+5", "tomorrow 12:00", "yesterday", "@", "@-1", "soon",
+            "",
+            "-",
+            "-m",
+            "-1w",
+            "-99999999999999999999s",
+            "24:00",
+            "12:60",
+            "12",
+            "1:2:3:4",
+            "123:00",
+            "12:+5",
+            "tomorrow 12:00",
+            "yesterday",
+            "@",
+            "@-1",
+            "soon",
         ] {
             assert!(seconds(wrong, 0).is_err(), "{wrong}");
         }

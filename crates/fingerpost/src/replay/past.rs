@@ -71,7 +71,8 @@ pub fn run(ask: &Ask, from: &From, at_micros: u64, out: &mut impl Write) -> Resu
     wait_for(&directory, at_micros);
     let mut last = Ok(());
     for _ in 0..ATTEMPTS {
-        let segments = history::segments(&directory).map_err(|error| unreadable(&directory, error))?;
+        let segments =
+            history::segments(&directory).map_err(|error| unreadable(&directory, error))?;
         let Some(at) = chosen(&segments, at_micros) else {
             return Ok(before_all(&directory, segments.first(), at_micros));
         };
@@ -144,7 +145,9 @@ fn now_micros() -> u64 {
 /// The segment of a time: the last that was begun before it. Where the clock
 /// was set back a time was twice: the later is meant.
 fn chosen(segments: &[Segment], at_micros: u64) -> Option<usize> {
-    segments.iter().rposition(|one| one.begun_micros <= at_micros)
+    segments
+        .iter()
+        .rposition(|one| one.begun_micros <= at_micros)
 }
 
 /// The segments that may be needed, opened: the one before, the one of the
@@ -156,6 +159,8 @@ struct Chosen {
     again: Option<Opened>,
     behind: Vec<Opened>,
     behind_again: Vec<Opened>,
+    /// When the next segment was begun, where something is missing before it.
+    next_micros: Option<u64>,
 }
 
 fn open(segments: &[Segment], at: usize) -> Result<Chosen> {
@@ -177,9 +182,11 @@ fn open(segments: &[Segment], at: usize) -> Result<Chosen> {
     let before = before.filter(|before| follows(before, &first));
     let mut behind: Vec<Opened> = Vec::new();
     let mut behind_again = Vec::new();
+    let mut next_micros = None;
     for segment in segments.iter().skip(at + 1).take(BEHIND) {
         let next = opened(segment)?;
         if !follows(behind.last().unwrap_or(&first), &next) {
+            next_micros = Some(segment.begun_micros);
             break;
         }
         behind.push(next);
@@ -193,6 +200,7 @@ fn open(segments: &[Segment], at: usize) -> Result<Chosen> {
         at: first,
         behind,
         behind_again,
+        next_micros,
     })
 }
 
@@ -214,10 +222,15 @@ fn answered(
         let files = [before, again].into_iter().chain(chosen.behind_again);
         past = replayed(files.collect(), sought, limits, at_micros);
     }
-    if let Some(why) = unknown(&past, at_micros) {
+    if let Some(why) = unknown(&past, at_micros, chosen.next_micros) {
         return Ok(ended(Some(why)));
     }
-    let Past { found, reach, names, .. } = past;
+    let Past {
+        found,
+        reach,
+        names,
+        ..
+    } = past;
     let Some(found) = found else {
         return Ok(ended(Some(not_there(sought, &names, at_micros))));
     };
@@ -237,7 +250,14 @@ fn answered(
     let service = NamespaceService::new(namespace, DaemonGauges::default());
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, out);
     let names = words::load();
-    let given = answer(ask, &service, &names, Answered::default(), &|| true, &mut out);
+    let given = answer(
+        ask,
+        &service,
+        &names,
+        Answered::default(),
+        &|| true,
+        &mut out,
+    );
     match given {
         Ok(_) => out.flush()?,
         Err(Failure::Told(message)) => bail!(message),
@@ -265,7 +285,11 @@ fn say_when(ask: &Ask, at_micros: u64, counters: Option<u64>) {
         (true, None) => "; no counters are known of before".to_owned(),
     };
     // Nobody to tell when standard error is closed.
-    let _ = writeln!(io::stderr(), "fingerpost: as of {}{beside}", time(at_micros));
+    let _ = writeln!(
+        io::stderr(),
+        "fingerpost: as of {}{beside}",
+        time(at_micros)
+    );
 }
 
 fn replayed(files: Vec<Opened>, sought: &Sought, limits: Limits, at_micros: u64) -> Past {
@@ -301,16 +325,18 @@ fn is_whole(past: &Past) -> bool {
 }
 
 /// Why nothing is known of a time.
-fn unknown(past: &Past, at_micros: u64) -> Option<String> {
-    let (at, until) = (time(at_micros), time(past.known_until));
+fn unknown(past: &Past, at_micros: u64, next_micros: Option<u64>) -> Option<String> {
+    let (at, from) = (time(at_micros), time(past.known_until));
+    let next = next_micros.map(|next| format!(" until {}", time(next)));
+    let next = next.unwrap_or_default();
     match (&past.end, &past.reach) {
         (End::Damaged(place), _) => Some(format!(
-            "the history does not know {at}: it ends at {until}, where its file is cut off or \
-             damaged ({place}); --at {until} is the last time before"
+            "the history does not know {at}: its file is cut off or damaged, and has nothing from \
+             {from} on{next} ({place})"
         )),
         (_, Reach::Ends) => Some(format!(
-            "the history does not know {at}: nothing was kept from {until} on, for the daemon did \
-             not run or could not write; --at {until} is the last time before"
+            "the history does not know {at}: nothing was kept from {from} on{next}, for the daemon \
+             did not run or could not write"
         )),
         _ => None,
     }
@@ -386,10 +412,15 @@ mod tests {
             is_packed: false,
             bytes: 0,
         };
-        let segments: Vec<Segment> = [(0, 100), (1, 200), (2, 150), (3, 300)]
-            .map(segment)
-            .into();
-        for (at, is) in [(99, None), (100, Some(0)), (149, Some(0)), (160, Some(2)), (250, Some(2)), (300, Some(3))] {
+        let segments: Vec<Segment> = [(0, 100), (1, 200), (2, 150), (3, 300)].map(segment).into();
+        for (at, is) in [
+            (99, None),
+            (100, Some(0)),
+            (149, Some(0)),
+            (160, Some(2)),
+            (250, Some(2)),
+            (300, Some(3)),
+        ] {
             assert_eq!(chosen(&segments, at), is, "{at}");
         }
     }

@@ -126,7 +126,12 @@ fn moment(netns: &Netns, random: &mut Random) -> Moment {
 fn assert_told(netns: &Netns, history: &Path, moment: &Moment) {
     assert_same(&tables(netns, history, moment.micros), &moment.tables);
     for (to, expected) in &moment.ways {
-        let output = asks(netns, history, moment.micros, &["route", "get", to, "--json"]);
+        let output = asks(
+            netns,
+            history,
+            moment.micros,
+            &["route", "get", to, "--json"],
+        );
         let found = way(&String::from_utf8_lossy(&output.stdout));
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert_eq!(found, *expected, "{to}: {complaint}");
@@ -160,7 +165,7 @@ fn the_tables_of_any_moment_are_told_later() {
     assert_told(&netns, &kept.history(), &moments[2]);
     let ended = now_micros();
     thread::sleep(Duration::from_millis(20));
-    change(&netns, "link add gap type dummy\n");
+    change(&netns, "link add gap type bridge\n");
     let up = kept.up(&netns);
     let again = moment(&netns, &mut random);
     assert_told(&netns, &kept.history(), &again);
@@ -195,13 +200,18 @@ fn an_answer_says_its_time_and_counters_are_of_then() {
     let wait = Duration::from_millis(2_500);
     thread::sleep(wait);
     let (before, first) = (sent(None).0, now_micros());
-    netns.run("ping", &["-c", "3", "-i", "0.01", "127.0.0.1"]).unwrap();
+    netns
+        .run("ping", &["-c", "3", "-i", "0.01", "127.0.0.1"])
+        .unwrap();
     thread::sleep(wait);
     let (after, second) = (sent(None).0, now_micros());
     assert!(after >= before + 6, "{before} {after}");
     let (then, words) = sent(Some(first));
     assert_eq!(then, before, "{words}");
-    assert!(words.contains("as of 20") && words.contains("; counters as of 20"), "{words}");
+    assert!(
+        words.contains("as of 20") && words.contains("; counters as of 20"),
+        "{words}"
+    );
     assert_eq!(sent(Some(second)).0, after);
     up.end();
 }
@@ -318,14 +328,25 @@ fn a_full_disk_leaves_a_gap_that_is_told_and_ends_when_there_is_space() {
     let mut number = 0;
     let stopped = wait_until(PATIENCE, "the history to stand still", || {
         number = (number + 1) % 250;
-        change(&netns, &format!("addr replace 10.9.3.{number}/32 dev br0\n"));
-        status(&netns)["history"]["stopped"].as_str().map(str::to_owned)
+        change(
+            &netns,
+            &format!("addr replace 10.9.3.{number}/32 dev br0\n"),
+        );
+        status(&netns)["history"]["stopped"]
+            .as_str()
+            .map(str::to_owned)
     });
     let why = stopped.unwrap();
-    assert!(why.contains("o space left") || why.contains("storage"), "{why}");
+    assert!(
+        why.contains("o space left") || why.contains("storage"),
+        "{why}"
+    );
     up.logs("the history has a gap from here on, the daemon goes on");
     let shown = says(&netns, &["status"]);
-    assert!(shown.contains("WARNING: the history has a gap now"), "{shown}");
+    assert!(
+        shown.contains("WARNING: the history has a gap now"),
+        "{shown}"
+    );
     // Live answers go on.
     settled(&netns);
     let in_gap = now_micros();
@@ -392,7 +413,10 @@ fn words_that_make_no_sense_are_refused_and_others_may_not_read() {
     let config = kept.config();
     let refused = fingerpost(&other, &["up", "--config", config.to_str().unwrap()]);
     let complaint = String::from_utf8_lossy(&refused.stderr);
-    assert!(complaint.contains("another daemon keeps its history there"), "{complaint}");
+    assert!(
+        complaint.contains("another daemon keeps its history there"),
+        "{complaint}"
+    );
     // A namespace that it does not have is named, with those that it has.
     let unknown = asks(&other, &kept.history(), now_micros(), &["link"]);
     let complaint = String::from_utf8_lossy(&unknown.stderr);

@@ -19,8 +19,8 @@ use netlink::decode::{
 use netlink::message::{Message, kind, messages};
 use table::row::route::flag;
 use table::{
-    AF_INET, AF_INET6, Change, Counted, Link, LinkCounters, NeighbourKey, NeighbourSample, Sample, Sampled,
-    TableFull, Writer,
+    AF_INET, AF_INET6, Change, Counted, Link, LinkCounters, NeighbourKey, NeighbourSample, Sample,
+    Sampled, TableFull, Writer,
 };
 use tracing::warn;
 

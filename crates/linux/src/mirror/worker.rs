@@ -169,7 +169,9 @@ impl Worker {
                 error.to_string()
             }
         };
-        self.feed.kept.put(kind::ENDED, now_micros(), end.as_bytes());
+        self.feed
+            .kept
+            .put(kind::ENDED, now_micros(), end.as_bytes());
         self.shared
             .update(|status| status.phase = Phase::Ended(end));
         self.shared.samples.end();
@@ -209,7 +211,12 @@ impl Worker {
             }
         }
         let counters_at = self.feed.kept.counters_at();
-        let others = [self.resync_at, self.look_again_at, self.settled_at(), counters_at];
+        let others = [
+            self.resync_at,
+            self.look_again_at,
+            self.settled_at(),
+            counters_at,
+        ];
         for at in others.into_iter().flatten() {
             until = until.min(at);
         }
@@ -459,7 +466,9 @@ impl Worker {
                 let now = now_micros();
                 if self.feed.kept.is_kept() {
                     let payload = format::texts_payload(&texts);
-                    self.feed.kept.put_where_all_is_kept(kind::IP, now, &payload);
+                    self.feed
+                        .kept
+                        .put_where_all_is_kept(kind::IP, now, &payload);
                 }
                 self.feed.machine.ip(&texts, now / 1000);
             }
@@ -806,7 +815,8 @@ impl Feed {
 
     fn void(&mut self) {
         let outcome = Outcome::Void.payload();
-        self.kept.put_of_listing(kind::LISTED, now_micros(), &outcome);
+        self.kept
+            .put_of_listing(kind::LISTED, now_micros(), &outcome);
         self.kept.void();
         self.machine.fail();
     }

@@ -152,10 +152,9 @@ impl Player {
                 return Ok(());
             }
             // For who replays feeds; for who looks how far a history reaches.
-            Input::Feed { .. }
-            | Input::FeedHeard(_)
-            | Input::FeedState { .. }
-            | Input::Alive => return Ok(()),
+            Input::Feed { .. } | Input::FeedHeard(_) | Input::FeedState { .. } | Input::Alive => {
+                return Ok(());
+            }
             Input::Gap { records, .. } => {
                 progress.gaps += 1;
                 progress.lost += records;

@@ -172,7 +172,11 @@ fn prepare(settings: &Settings) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir(directory)?,
         other => other?,
     }
-    let mode = if settings.group.is_some() { 0o750 } else { 0o700 };
+    let mode = if settings.group.is_some() {
+        0o750
+    } else {
+        0o700
+    };
     rustix::fs::chmod(directory, Mode::from_raw_mode(mode))?;
     if let Some(group) = settings.group {
         rustix::fs::chown(directory, None, Some(group))?;
@@ -289,8 +293,16 @@ impl Writing {
             }
             queue.give_back(pieces);
             if ended {
+                self.end();
                 return;
             }
+        }
+    }
+
+    /// Nothing comes any more, and nothing is missing.
+    fn end(&mut self) {
+        if let Err(trouble) = self.say_alive(now_micros()) {
+            warn!("the end of the history is missing: {trouble}");
         }
     }
 
@@ -326,7 +338,10 @@ impl Writing {
         // A part that is passed over says that something is missing.
         self.part = self.part.wrapping_add(1);
         self.open_next()?;
-        info!("the history goes on in {}", self.settings.directory.display());
+        info!(
+            "the history goes on in {}",
+            self.settings.directory.display()
+        );
         self.gauge.shelved().stopped = None;
         let counted = &self.gauge.queue.gauge;
         counted.is_off.store(false, Ordering::Release);
@@ -337,8 +352,8 @@ impl Writing {
     /// one.
     fn has_room(&self) -> Result<(), Trouble> {
         let directory = &self.settings.directory;
-        let space = rustix::fs::statvfs(directory)
-            .map_err(|errno| trouble(directory)(errno.into()))?;
+        let space =
+            rustix::fs::statvfs(directory).map_err(|errno| trouble(directory)(errno.into()))?;
         match space.f_bavail.saturating_mul(space.f_frsize) < MIN_FREE_BYTES {
             true => Err(trouble(directory)(io::ErrorKind::StorageFull.into())),
             false => Ok(()),
@@ -399,7 +414,9 @@ impl Writing {
             self.write(some)?;
             let counted = &self.gauge.queue.gauge;
             counted.records.fetch_add(records, Ordering::Relaxed);
-            counted.bytes.fetch_add(some.len() as u64, Ordering::Relaxed);
+            counted
+                .bytes
+                .fetch_add(some.len() as u64, Ordering::Relaxed);
             if is_set_back {
                 self.set_back()?;
             }

@@ -162,7 +162,15 @@ mod tests {
         assert_eq!(parse(name), Some((7, 1_795_788_301_123_456, true)));
         let name = unfinished.file_name().unwrap().to_str().unwrap();
         assert_eq!(parse(name), None);
-        for wrong in ["", "lock", "1-2", "-2.fprec", "1-.fprec", "+1-2.fprec", "1-2-3.fprec"] {
+        for wrong in [
+            "",
+            "lock",
+            "1-2",
+            "-2.fprec",
+            "1-.fprec",
+            "+1-2.fprec",
+            "1-2-3.fprec",
+        ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }
