@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use change::drill;
+use change::state::import::command as import;
 use cli::Wanted;
 use escaped::Escaped;
 use router::live::{Configured, Router};
@@ -69,6 +70,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             return replay::run(&replay);
         }
         Wanted::Check(asked) => check::run(&asked, &mut out)?,
+        Wanted::Import(asked) => return import::run(&asked, &mut out),
         Wanted::Ask(ask, from) => {
             return match from.at_micros {
                 Some(at) => replay::past::run(&ask, &from, at, &mut out),

@@ -308,9 +308,11 @@ impl Writing {
 
     /// Writes what waited at this time, and what is due.
     fn take(&mut self, pieces: &mut VecDeque<Vec<u8>>, now: u64) -> Result<(), Trouble> {
-        self.go_on()?;
+        if let Err(trouble) = self.go_on() {
+            self.stop(&trouble);
+        }
         for piece in pieces.iter_mut() {
-            self.piece(piece)?;
+            self.piece(piece);
         }
         if self.open.is_none() {
             return Ok(());
@@ -396,46 +398,54 @@ impl Writing {
     }
 
     /// Writes a piece: whole records. Where the clock was set back in it, a
-    /// segment begins.
-    fn piece(&mut self, mut piece: &mut [u8]) -> Result<(), Trouble> {
+    /// segment begins; what cannot be written is counted.
+    fn piece(&mut self, mut piece: &mut [u8]) {
         while !piece.is_empty() {
-            let counted = &self.gauge.queue.gauge;
-            if self.open.is_none() {
-                let known = &mut self.known;
-                let lost = seal(piece, &mut |record| known.note(record));
-                counted.lost.fetch_add(lost, Ordering::Relaxed);
-                return Ok(());
-            }
             let (end, is_set_back) = self.until_set_back(piece);
             let (some, rest) = piece.split_at_mut(end);
-            self.make_room(some.len() as u64)?;
+            piece = rest;
+            let room = self.make_room(some.len() as u64);
             let known = &mut self.known;
             let records = seal(some, &mut |record| known.note(record));
-            self.write(some)?;
+            let is_open = self.open.is_some();
+            let written = room.and_then(|()| self.write(some));
             let counted = &self.gauge.queue.gauge;
-            counted.records.fetch_add(records, Ordering::Relaxed);
-            counted
-                .bytes
-                .fetch_add(some.len() as u64, Ordering::Relaxed);
-            if is_set_back {
-                self.set_back()?;
+            if !is_open || written.is_err() {
+                counted.lost.fetch_add(records, Ordering::Relaxed);
+            } else {
+                counted.records.fetch_add(records, Ordering::Relaxed);
+                let bytes = some.len() as u64;
+                counted.bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.note_listed();
             }
-            if let Some(open) = &mut self.open
-                && open.listed_bytes.is_none()
-                && self.known.are_listed()
-            {
-                open.listed_bytes = Some(open.segment.bytes);
-                self.pause = FIRST_PAUSE;
+            let set_back = written.and_then(|()| match is_set_back {
+                true => self.set_back(),
+                false => Ok(()),
+            });
+            if let Err(trouble) = set_back {
+                self.stop(&trouble);
             }
-            piece = rest;
         }
-        Ok(())
+    }
+
+    /// Notes how long the listing was that the segment begins with.
+    fn note_listed(&mut self) {
+        if let Some(open) = &mut self.open
+            && open.listed_bytes.is_none()
+            && self.known.are_listed()
+        {
+            open.listed_bytes = Some(open.segment.bytes);
+            self.pause = FIRST_PAUSE;
+        }
     }
 
     /// The clock was set back: within a segment time goes forward.
     fn set_back(&mut self) -> Result<(), Trouble> {
-        warn!("the clock was set back: the history begins a segment");
         self.newest_micros = 0;
+        if self.open.is_none() {
+            return Ok(());
+        }
+        warn!("the clock was set back: the history begins a segment");
         self.rotate()
     }
 
@@ -487,6 +497,9 @@ impl Writing {
     /// Begins the next segment when this one is long or old enough, and
     /// removes old ones where that many bytes more have no place.
     fn make_room(&mut self, bytes: u64) -> Result<(), Trouble> {
+        if self.open.is_none() {
+            return Ok(());
+        }
         if let Some(open) = &self.open
             && let Some(listed) = open.listed_bytes
             && self.known.are_listed()
