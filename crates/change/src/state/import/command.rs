@@ -79,7 +79,10 @@ pub fn wanted(matches: &ArgMatches) -> Import {
             Some("nmstate") => Format::Nmstate,
             _ => Format::Ifupdown,
         },
-        path: matches.get_one::<PathBuf>("path").cloned().unwrap_or_default(),
+        path: matches
+            .get_one::<PathBuf>("path")
+            .cloned()
+            .unwrap_or_default(),
         output: matches.get_one("output").cloned(),
     }
 }
@@ -126,7 +129,10 @@ impl Texts for Files {
         let said = |error: io::Error| format!("{}: {error}", path.display());
         self.files += 1;
         if self.files > MAX_FILES {
-            return Err(format!("{}: more than {MAX_FILES} files are named", path.display()));
+            return Err(format!(
+                "{}: more than {MAX_FILES} files are named",
+                path.display()
+            ));
         }
         let file = File::open(path).map_err(said)?;
         if !file.metadata().map_err(said)?.is_file() {
@@ -147,7 +153,10 @@ impl Texts for Files {
 
     /// Patterns have their `*` and `?` in the last part.
     fn matching(&mut self, pattern: &Path) -> Result<Vec<PathBuf>, String> {
-        let last = pattern.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        let last = pattern
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or("");
         let above = pattern.parent().unwrap_or(Path::new("."));
         if above.to_string_lossy().contains(['*', '?', '[']) || last.contains(['[', '{']) {
             return Err(format!(
@@ -201,7 +210,11 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
             },
         }
     }
-    pattern.get(at..).unwrap_or_default().iter().all(|one| *one == b'*')
+    pattern
+        .get(at..)
+        .unwrap_or_default()
+        .iter()
+        .all(|one| *one == b'*')
 }
 
 #[cfg(test)]
@@ -220,7 +233,11 @@ mod tests {
             ("", "", true),
             ("x", "", false),
         ] {
-            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), is, "{pattern} {name}");
+            assert_eq!(
+                matches(pattern.as_bytes(), name.as_bytes()),
+                is,
+                "{pattern} {name}"
+            );
         }
     }
 
@@ -236,12 +253,20 @@ mod tests {
         assert_eq!(found, [at("a.conf"), at("b.conf")]);
         assert_eq!(files.read(&at("a.conf")).unwrap(), "a");
         assert!(files.matching(&directory.path().join("*/x")).is_err());
-        assert!(files.read(directory.path()).unwrap_err().contains("no file"));
+        assert!(
+            files
+                .read(directory.path())
+                .unwrap_err()
+                .contains("no file")
+        );
         assert!(files.matching(&at("none/*")).unwrap().is_empty());
         let large = File::create(at("large")).unwrap();
         large.set_len(MAX_FILE_BYTES + 1).unwrap();
         assert!(files.read(&at("large")).unwrap_err().contains("at most"));
         large.set_len(MAX_FILE_BYTES).unwrap();
-        assert_eq!(files.read(&at("large")).unwrap().len() as u64, MAX_FILE_BYTES);
+        assert_eq!(
+            files.read(&at("large")).unwrap().len() as u64,
+            MAX_FILE_BYTES
+        );
     }
 }

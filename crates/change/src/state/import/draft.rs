@@ -155,7 +155,12 @@ pub(super) fn yes(text: &str) -> Option<bool> {
 /// A number of seconds as hundredths: `15`, `1.5`, `15s`, `200ms`, `1min`.
 pub(super) fn hundredths(text: &str) -> Option<u64> {
     let text = text.trim();
-    let units = [("min", 6_000.0), ("ms", 0.1), ("s", 100.0), ("h", 360_000.0)];
+    let units = [
+        ("min", 6_000.0),
+        ("ms", 0.1),
+        ("s", 100.0),
+        ("h", 360_000.0),
+    ];
     let found = units
         .iter()
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
@@ -193,7 +198,10 @@ mod tests {
         for wrong in ["", "x", "-1", "1ms", "nan", "inf", "99999999999"] {
             assert_eq!(hundredths(wrong), None, "{wrong}");
         }
-        assert_eq!(hardware("2:0:0:0:A:b").as_deref(), Some("02:00:00:00:0a:0b"));
+        assert_eq!(
+            hardware("2:0:0:0:A:b").as_deref(),
+            Some("02:00:00:00:0a:0b")
+        );
         assert_eq!(hardware("02:00:00:00:00"), None);
         assert_eq!(network("10.0.0.1").unwrap().to_string(), "10.0.0.1/32");
         assert_eq!(network("10.0.0.1/33"), None);

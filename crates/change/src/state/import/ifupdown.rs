@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 
-use super::draft::{Draft, Place, Table, hardware, hundredths, is_name, is_plain, network, row, yes};
+use super::draft::{
+    Draft, Place, Table, hardware, hundredths, is_name, is_plain, network, row, yes,
+};
 use super::{Imported, Texts};
 
 /// Files that name one another, at most so deep.
@@ -13,8 +15,15 @@ const MAX_DEPTH: usize = 8;
 
 /// What begins a stanza.
 const BEGINS: &[&str] = &[
-    "iface", "auto", "mapping", "source", "source-directory", "template", "no-auto-down",
-    "no-scripts", "rename",
+    "iface",
+    "auto",
+    "mapping",
+    "source",
+    "source-directory",
+    "template",
+    "no-auto-down",
+    "no-scripts",
+    "rename",
 ];
 
 /// A line of a stanza.
@@ -101,7 +110,9 @@ impl Read {
                         key: first.clone(),
                         value: value.to_owned(),
                     }),
-                    None => self.draft.leave(at, first, "it stands in no stanza that is known"),
+                    None => self
+                        .draft
+                        .leave(at, first, "it stands in no stanza that is known"),
                 }
                 continue;
             }
@@ -119,12 +130,21 @@ impl Read {
                         self.source(texts, at, first, pattern, depth);
                     }
                 }
-                _ => self.draft.leave(at, first, "there is nothing like it in declared state"),
+                _ => self
+                    .draft
+                    .leave(at, first, "there is nothing like it in declared state"),
             }
         }
     }
 
-    fn source(&mut self, texts: &mut dyn Texts, at: Place<'_>, key: &str, name: &str, depth: usize) {
+    fn source(
+        &mut self,
+        texts: &mut dyn Texts,
+        at: Place<'_>,
+        key: &str,
+        name: &str,
+        depth: usize,
+    ) {
         if depth >= MAX_DEPTH {
             let why = format!("files name one another more than {MAX_DEPTH} deep");
             return self.draft.leave(at, key, why);
@@ -140,7 +160,10 @@ impl Read {
         };
         // As run-parts has it: others are left over by editors and packages.
         let is_run = |path: &PathBuf| {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or("");
             let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             key == "source" || name.chars().all(is_plain)
         };
@@ -259,10 +282,15 @@ impl Stanza<'_> {
             }
             "gateway" => {
                 let all = said.value.split_whitespace();
-                self.gateways.extend(all.map(|one| (said.line, one.to_owned())));
+                self.gateways
+                    .extend(all.map(|one| (said.line, one.to_owned())));
                 Some(())
             }
-            "metric" => said.value.parse().ok().map(|metric| self.metric = Some(metric)),
+            "metric" => said
+                .value
+                .parse()
+                .ok()
+                .map(|metric| self.metric = Some(metric)),
             // What the address and its length say already.
             "network" => Some(()),
             key if key.starts_with("bridge-") => self.bridge(key, &said.value),
@@ -298,7 +326,10 @@ impl Stanza<'_> {
             }
             "vlan-raw-device" if is_name(value) => {
                 let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-                let id = name.rsplit_once('.').map_or(digits, |(_, id)| id).to_owned();
+                let id = name
+                    .rsplit_once('.')
+                    .map_or(digits, |(_, id)| id)
+                    .to_owned();
                 let link = self.draft.link(&name);
                 link.link = Some(value.to_owned());
                 if link.kind.is_none() {
@@ -312,8 +343,11 @@ impl Stanza<'_> {
                 self.draft.link(&name).kind = Some("vlan".to_owned());
                 self.draft.option(&name, "id", value);
             }
-            "vlan-protocol" if matches!(value.to_ascii_lowercase().as_str(), "802.1q" | "802.1ad") => {
-                self.draft.option(&name, "protocol", &value.to_ascii_lowercase());
+            "vlan-protocol"
+                if matches!(value.to_ascii_lowercase().as_str(), "802.1q" | "802.1ad") =>
+            {
+                self.draft
+                    .option(&name, "protocol", &value.to_ascii_lowercase());
             }
             "vrf" if is_name(value) => self.draft.link(&name).master = Some(value.to_owned()),
             "vrf-table" => {
@@ -336,7 +370,8 @@ impl Stanza<'_> {
                     "dad-attempts" => "dad_transmits",
                     _ => "autoconf",
                 };
-                self.draft.sysctl(&name, "ipv6", setting, value.parse().ok()?);
+                self.draft
+                    .sysctl(&name, "ipv6", setting, value.parse().ok()?);
             }
             "ip-forward" | "ip6-forward" => {
                 let family = if key == "ip-forward" { "ipv4" } else { "ipv6" };
@@ -354,7 +389,10 @@ impl Stanza<'_> {
         let (word, value) = match key {
             "bridge-ports" => {
                 let ports: Vec<&str> = value.split_whitespace().collect();
-                if ports.iter().any(|port| !is_name(port) || *port == "all" || *port == "regex") {
+                if ports
+                    .iter()
+                    .any(|port| !is_name(port) || *port == "all" || *port == "regex")
+                {
                     return None;
                 }
                 self.draft.link(&name).kind = Some("bridge".to_owned());
@@ -432,7 +470,11 @@ impl Stanza<'_> {
             "vxlan-physdev" if is_name(value) => ("dev", value.to_owned()),
             "vxlan-ageing" => ("ageing", value.parse::<u32>().ok()?.to_string()),
             "vxlan-learning" => {
-                let word = if yes(value)? { "learning" } else { "nolearning" };
+                let word = if yes(value)? {
+                    "learning"
+                } else {
+                    "nolearning"
+                };
                 (word, String::new())
             }
             _ => return None,
@@ -461,11 +503,15 @@ impl Stanza<'_> {
         };
         words.drain(..usize::from(family.is_some()));
         let (table, rest) = match words[..] {
-            ["route" | "ro" | "r", "add" | "replace" | "append", ref rest @ ..] => {
-                (Table::Route, rest)
-            }
+            [
+                "route" | "ro" | "r",
+                "add" | "replace" | "append",
+                ref rest @ ..,
+            ] => (Table::Route, rest),
             ["rule" | "ru", "add", ref rest @ ..]
-                if rest.iter().any(|word| matches!(*word, "pref" | "priority" | "prio")) =>
+                if rest
+                    .iter()
+                    .any(|word| matches!(*word, "pref" | "priority" | "prio")) =>
             {
                 (Table::Rule, rest)
             }
@@ -495,7 +541,10 @@ impl Stanza<'_> {
                 self.leave(&said, "no address with its length (`netmask`)");
                 continue;
             };
-            if self.is_v6.is_some_and(|is_v6| is_v6 != address.addr().is_ipv6()) {
+            if self
+                .is_v6
+                .is_some_and(|is_v6| is_v6 != address.addr().is_ipv6())
+            {
                 self.leave(&said, "it is of another family than its stanza");
                 continue;
             }
@@ -519,7 +568,9 @@ impl Stanza<'_> {
             if gateway.is_ipv6() {
                 route.insert("family".to_owned(), "inet6".into());
             }
-            let metric = self.metric.map(|metric| ("metric".to_owned(), metric.into()));
+            let metric = self
+                .metric
+                .map(|metric| ("metric".to_owned(), metric.into()));
             route.extend(metric);
             self.draft.row(Table::Route, route);
         }
@@ -581,7 +632,12 @@ fn is_word(text: &str) -> bool {
 /// A mode of bonds, also by its number.
 pub(super) fn bond_mode(text: &str) -> Option<&str> {
     const MODES: [&str; 7] = [
-        "balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb",
+        "balance-rr",
+        "active-backup",
+        "balance-xor",
+        "broadcast",
+        "802.3ad",
+        "balance-tlb",
         "balance-alb",
     ];
     match text.parse::<usize>() {

@@ -15,7 +15,9 @@ use crate::state::file::Row;
 
 /// Reads a file, or all of a directory.
 pub fn import(from: &mut dyn Texts, path: &Path) -> Result<Imported, String> {
-    let is_file = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    let is_file = path
+        .extension()
+        .is_some_and(|end| end == "yaml" || end == "yml");
     let files = match is_file {
         true => vec![path.to_owned()],
         false => from.matching(&path.join("*.yaml"))?,
@@ -26,10 +28,14 @@ pub fn import(from: &mut dyn Texts, path: &Path) -> Result<Imported, String> {
     let mut draft = Draft::default();
     for file in &files {
         let whole = parse(file, &from.read(file)?)?;
-        let Some(whole) = whole.as_mapping() else { continue };
+        let Some(whole) = whole.as_mapping() else {
+            continue;
+        };
         each(&mut draft, file, whole, &mut |draft, key, value| {
             let network = value.as_mapping().filter(|_| key == "network")?;
-            each(draft, file, network, &mut |draft, key, value| section(draft, file, key, value));
+            each(draft, file, network, &mut |draft, key, value| {
+                section(draft, file, key, value)
+            });
             Some(())
         });
     }
@@ -51,27 +57,38 @@ fn section(draft: &mut Draft, path: &Path, name: &str, value: &Node) -> Option<(
     };
     each(draft, path, value.as_mapping()?, &mut |draft, id, value| {
         let device = value.as_mapping()?;
-        let at = Place { path, line: line(value) };
+        let at = Place {
+            path,
+            line: line(value),
+        };
         let Some(link) = named(id, device) else {
             let why = "links are declared by their names: this is matched by something else";
             draft.leave(at, id, why);
             return Some(());
         };
-        if kind == Some("vxlan") && device.get_scalar("mode").is_none_or(|mode| mode.as_str() != "vxlan") {
+        if kind == Some("vxlan")
+            && device
+                .get_scalar("mode")
+                .is_none_or(|mode| mode.as_str() != "vxlan")
+        {
             draft.leave(at, id, "of tunnels those of mode vxlan are carried over");
             return Some(());
         }
         let made = draft.link(&link);
         made.up = Some(true);
         made.kind = kind.map(str::to_owned);
-        let vrf = device.get_scalar("table").map(|table| table.as_str().to_owned());
+        let vrf = device
+            .get_scalar("table")
+            .map(|table| table.as_str().to_owned());
         let of = Of {
             path,
             link: &link,
             kind,
             table: vrf.filter(|_| kind == Some("vrf")),
         };
-        each(draft, path, device, &mut |draft, key, value| of.key(draft, key, value));
+        each(draft, path, device, &mut |draft, key, value| {
+            of.key(draft, key, value)
+        });
         Some(())
     });
     Some(())
@@ -145,9 +162,12 @@ impl Of<'_> {
                 }
             }
             "parameters" if matches!(self.kind, Some("bridge" | "bond")) => {
-                each(draft, self.path, value.as_mapping()?, &mut |draft, key, value| {
-                    self.parameter(draft, key, text(value)?)
-                });
+                each(
+                    draft,
+                    self.path,
+                    value.as_mapping()?,
+                    &mut |draft, key, value| self.parameter(draft, key, text(value)?),
+                );
             }
             "peer" if self.kind == Some("veth") => {
                 draft.link(link).peer = Some(text(value).filter(|peer| is_name(peer))?.to_owned());
@@ -169,7 +189,11 @@ impl Of<'_> {
                 draft.option(link, "dstport", &number()?.to_string());
             }
             "mac-learning" if self.kind == Some("vxlan") => {
-                let word = if yes(text(value)?)? { "learning" } else { "nolearning" };
+                let word = if yes(text(value)?)? {
+                    "learning"
+                } else {
+                    "nolearning"
+                };
                 draft.option(link, word, "");
             }
             _ => return None,
@@ -212,10 +236,15 @@ impl Of<'_> {
             ("bond", "mii-monitor-interval") => ("miimon", number()?.to_string()),
             ("bond", "up-delay") => ("updelay", number()?.to_string()),
             ("bond", "down-delay") => ("downdelay", number()?.to_string()),
-            ("bond", "lacp-rate") if matches!(value, "slow" | "fast") => ("lacp_rate", value.to_owned()),
+            ("bond", "lacp-rate") if matches!(value, "slow" | "fast") => {
+                ("lacp_rate", value.to_owned())
+            }
             ("bond", "primary") if is_name(value) => ("primary", value.to_owned()),
             ("bond", "transmit-hash-policy")
-                if matches!(value, "layer2" | "layer3+4" | "layer2+3" | "encap2+3" | "encap3+4") =>
+                if matches!(
+                    value,
+                    "layer2" | "layer3+4" | "layer2+3" | "encap2+3" | "encap3+4"
+                ) =>
             {
                 ("xmit_hash_policy", value.to_owned())
             }
@@ -234,11 +263,18 @@ impl Of<'_> {
         let (address, more) = map.iter().next().filter(|_| map.iter().count() == 1)?;
         let address = network(address.as_str())?;
         let mut label = None;
-        each(draft, self.path, more.as_mapping()?, &mut |_, key, value| match key {
-            "label" => text(value).filter(|text| is_plain(text)).map(|text| label = Some(text.to_owned())),
-            "lifetime" if text(value)? == "forever" => Some(()),
-            _ => None,
-        });
+        each(
+            draft,
+            self.path,
+            more.as_mapping()?,
+            &mut |_, key, value| match key {
+                "label" => text(value)
+                    .filter(|text| is_plain(text))
+                    .map(|text| label = Some(text.to_owned())),
+                "lifetime" if text(value)? == "forever" => Some(()),
+                _ => None,
+            },
+        );
         match label {
             None => draft.address(self.link, address),
             Some(label) => {
@@ -256,38 +292,54 @@ impl Of<'_> {
     fn route(&self, draft: &mut Draft, item: &Node) -> Option<()> {
         let (mut made, mut is_v6) = (Row::new(), false);
         let mut needs_link = true;
-        each(draft, self.path, item.as_mapping()?, &mut |_, key, value| {
-            let value = text(value)?;
-            let (name, value) = match key {
-                "to" if matches!(value, "default" | "0.0.0.0/0" | "::/0") => {
-                    is_v6 |= value == "::/0";
-                    ("dst", "default".into())
-                }
-                "to" => ("dst", family(network(value)?.addr(), &mut is_v6, network(value)?)),
-                "via" => ("gateway", family(value.parse().ok()?, &mut is_v6, value)),
-                "from" => ("prefsrc", family(value.parse().ok()?, &mut is_v6, value)),
-                "metric" => ("metric", value.parse::<u32>().ok()?.into()),
-                "table" => ("table", value.parse::<u32>().ok()?.into()),
-                "scope" if matches!(value, "global" | "link" | "host") => ("scope", value.into()),
-                "type" if value == "unicast" => return Some(()),
-                "type" if matches!(value, "blackhole" | "unreachable" | "prohibit" | "throw") => {
-                    needs_link = false;
-                    ("type", value.into())
-                }
-                "on-link" if yes(value)? => ("flags", vec!["onlink"].into()),
-                "on-link" => return Some(()),
-                _ => return None,
-            };
-            made.insert(name.to_owned(), value);
-            Some(())
-        });
+        each(
+            draft,
+            self.path,
+            item.as_mapping()?,
+            &mut |_, key, value| {
+                let value = text(value)?;
+                let (name, value) = match key {
+                    "to" if matches!(value, "default" | "0.0.0.0/0" | "::/0") => {
+                        is_v6 |= value == "::/0";
+                        ("dst", "default".into())
+                    }
+                    "to" => (
+                        "dst",
+                        family(network(value)?.addr(), &mut is_v6, network(value)?),
+                    ),
+                    "via" => ("gateway", family(value.parse().ok()?, &mut is_v6, value)),
+                    "from" => ("prefsrc", family(value.parse().ok()?, &mut is_v6, value)),
+                    "metric" => ("metric", value.parse::<u32>().ok()?.into()),
+                    "table" => ("table", value.parse::<u32>().ok()?.into()),
+                    "scope" if matches!(value, "global" | "link" | "host") => {
+                        ("scope", value.into())
+                    }
+                    "type" if value == "unicast" => return Some(()),
+                    "type"
+                        if matches!(value, "blackhole" | "unreachable" | "prohibit" | "throw") =>
+                    {
+                        needs_link = false;
+                        ("type", value.into())
+                    }
+                    "on-link" if yes(value)? => ("flags", vec!["onlink"].into()),
+                    "on-link" => return Some(()),
+                    _ => return None,
+                };
+                made.insert(name.to_owned(), value);
+                Some(())
+            },
+        );
         if !made.contains_key("dst") {
             return None;
         }
         if needs_link {
             made.insert("dev".to_owned(), self.link.into());
         }
-        if let Some(table) = self.table.as_ref().and_then(|table| table.parse::<u32>().ok()) {
+        if let Some(table) = self
+            .table
+            .as_ref()
+            .and_then(|table| table.parse::<u32>().ok())
+        {
             made.entry("table".to_owned()).or_insert(table.into());
         }
         draft.row(Table::Route, with_family(made, is_v6));
@@ -296,22 +348,37 @@ impl Of<'_> {
 
     fn rule(&self, draft: &mut Draft, item: &Node) -> Option<()> {
         let (mut made, mut is_v6) = (Row::new(), false);
-        each(draft, self.path, item.as_mapping()?, &mut |_, key, value| {
-            let value = text(value)?;
-            let (name, value) = match key {
-                "from" => ("src", family(network(value)?.addr(), &mut is_v6, network(value)?)),
-                "to" => ("dst", family(network(value)?.addr(), &mut is_v6, network(value)?)),
-                "table" => ("table", value.parse::<u32>().ok()?.into()),
-                "priority" => ("priority", value.parse::<u32>().ok()?.into()),
-                "mark" => ("fwmark", value.parse::<u32>().ok()?.to_string().into()),
-                _ => return None,
-            };
-            made.insert(name.to_owned(), value);
-            Some(())
-        });
+        each(
+            draft,
+            self.path,
+            item.as_mapping()?,
+            &mut |_, key, value| {
+                let value = text(value)?;
+                let (name, value) = match key {
+                    "from" => (
+                        "src",
+                        family(network(value)?.addr(), &mut is_v6, network(value)?),
+                    ),
+                    "to" => (
+                        "dst",
+                        family(network(value)?.addr(), &mut is_v6, network(value)?),
+                    ),
+                    "table" => ("table", value.parse::<u32>().ok()?.into()),
+                    "priority" => ("priority", value.parse::<u32>().ok()?.into()),
+                    "mark" => ("fwmark", value.parse::<u32>().ok()?.to_string().into()),
+                    _ => return None,
+                };
+                made.insert(name.to_owned(), value);
+                Some(())
+            },
+        );
         // A rule is declared with its priority.
         made.get("priority")?;
-        if let Some(table) = self.table.as_ref().and_then(|table| table.parse::<u32>().ok()) {
+        if let Some(table) = self
+            .table
+            .as_ref()
+            .and_then(|table| table.parse::<u32>().ok())
+        {
             made.entry("table".to_owned()).or_insert(table.into());
         }
         draft.row(Table::Rule, with_family(made, is_v6));

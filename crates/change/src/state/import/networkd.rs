@@ -57,8 +57,15 @@ pub fn import(texts: &mut dyn Texts, path: &Path) -> Result<Imported, String> {
         network(&mut draft, file, &sections, &mut matched);
     }
     for file in files.iter().filter(|file| ends(file, "link")) {
-        let at = Place { path: file, line: 1 };
-        draft.leave(at, "[Link]", "names of links and settings of devices are not declared");
+        let at = Place {
+            path: file,
+            line: 1,
+        };
+        draft.leave(
+            at,
+            "[Link]",
+            "names of links and settings of devices are not declared",
+        );
     }
     Ok(draft.finish())
 }
@@ -104,7 +111,10 @@ fn parse(draft: &mut Draft, path: &Path, text: &str, found: &mut Vec<Section>) {
         if whole.is_empty() {
             continue;
         }
-        if let Some(name) = whole.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        if let Some(name) = whole
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             found.push(Section {
                 path: path.to_owned(),
                 line,
@@ -121,7 +131,11 @@ fn parse(draft: &mut Draft, path: &Path, text: &str, found: &mut Vec<Section>) {
                 key: key.trim().to_owned(),
                 value: value.trim().to_owned(),
             }),
-            _ => draft.leave(place, whole, "this is no `[SECTION]` and no `KEY=VALUE` in one"),
+            _ => draft.leave(
+                place,
+                whole,
+                "this is no `[SECTION]` and no `KEY=VALUE` in one",
+            ),
         }
     }
 }
@@ -221,7 +235,9 @@ fn option(draft: &mut Draft, link: &str, section: &str, key: &str, value: &str) 
     };
     let (word, value) = match (section, key) {
         ("VLAN", "Id") => ("id", number()?),
-        ("VLAN", "Protocol") if matches!(value, "802.1q" | "802.1ad") => ("protocol", value.to_owned()),
+        ("VLAN", "Protocol") if matches!(value, "802.1q" | "802.1ad") => {
+            ("protocol", value.to_owned())
+        }
         ("VRF", "Table") => ("table", number()?),
         ("Peer", "Name") if is_name(value) => {
             draft.link(link).peer = Some(value.to_owned());
@@ -234,7 +250,9 @@ fn option(draft: &mut Draft, link: &str, section: &str, key: &str, value: &str) 
         ("MACVLAN", "Mode") if matches!(value, "private" | "vepa" | "bridge" | "passthru") => {
             ("mode", value.to_owned())
         }
-        ("IPVLAN", "Mode") if matches!(value, "L2" | "L3" | "L3S") => ("mode", value.to_lowercase()),
+        ("IPVLAN", "Mode") if matches!(value, "L2" | "L3" | "L3S") => {
+            ("mode", value.to_lowercase())
+        }
         ("Bridge", "STP") => ("stp_state", switch()?),
         ("Bridge", "ForwardDelaySec") => ("forward_delay", centis()?),
         ("Bridge", "HelloTimeSec") => ("hello_time", centis()?),
@@ -257,7 +275,10 @@ fn option(draft: &mut Draft, link: &str, section: &str, key: &str, value: &str) 
             ("lacp_rate", value.to_owned())
         }
         ("Bond", "TransmitHashPolicy")
-            if matches!(value, "layer2" | "layer3+4" | "layer2+3" | "encap2+3" | "encap3+4") =>
+            if matches!(
+                value,
+                "layer2" | "layer3+4" | "layer2+3" | "encap2+3" | "encap3+4"
+            ) =>
         {
             ("xmit_hash_policy", value.to_owned())
         }
@@ -300,7 +321,11 @@ fn network(draft: &mut Draft, path: &Path, sections: &[Section], matched: &mut B
     }
     for name in &names {
         if !matched.insert(name.clone()) {
-            draft.leave(at, name, "an earlier file matches this link, and is the one that counts");
+            draft.leave(
+                at,
+                name,
+                "an earlier file matches this link, and is the one that counts",
+            );
             continue;
         }
         draft.link(name).up = Some(true);

@@ -18,18 +18,28 @@ pub fn import(from: &mut dyn Texts, path: &Path) -> Result<Imported, String> {
     let mut draft = Draft::default();
     let whole = parse(path, &from.read(path)?)?;
     if let Some(whole) = whole.as_mapping() {
-        each(&mut draft, path, whole, &mut |draft, key, value| match key {
-            "interfaces" => list(draft, path, value, interface),
-            "routes" | "route-rules" => {
-                let of: OfItem = if key == "routes" { route } else { rule };
-                each(draft, path, value.as_mapping()?, &mut |draft, key, value| {
-                    // `running` is what is there, not what is to be.
-                    (key == "config").then(|| list(draft, path, value, of))?
-                });
-                Some(())
-            }
-            _ => None,
-        });
+        each(
+            &mut draft,
+            path,
+            whole,
+            &mut |draft, key, value| match key {
+                "interfaces" => list(draft, path, value, interface),
+                "routes" | "route-rules" => {
+                    let of: OfItem = if key == "routes" { route } else { rule };
+                    each(
+                        draft,
+                        path,
+                        value.as_mapping()?,
+                        &mut |draft, key, value| {
+                            // `running` is what is there, not what is to be.
+                            (key == "config").then(|| list(draft, path, value, of))?
+                        },
+                    );
+                    Some(())
+                }
+                _ => None,
+            },
+        );
     }
     Ok(draft.finish())
 }
@@ -79,7 +89,9 @@ fn interface(draft: &mut Draft, path: &Path, map: &MarkedMappingNode) -> Result<
     let name = word("name").filter(|name| is_name(name));
     let name = name.ok_or("it has no name, or one that no link may have")?;
     if let Some(by) = word("identifier").filter(|by| *by != "name") {
-        return Err(format!("links are declared by their names, and not by `{by}`"));
+        return Err(format!(
+            "links are declared by their names, and not by `{by}`"
+        ));
     }
     let kind = match word("type").unwrap_or("unknown") {
         "ethernet" | "unknown" | "loopback" => None,
@@ -120,7 +132,9 @@ fn interface(draft: &mut Draft, path: &Path, map: &MarkedMappingNode) -> Result<
 
 fn ip(draft: &mut Draft, path: &Path, link: &str, value: &Node) -> Option<()> {
     let map = value.as_mapping()?;
-    let is_off = map.get_scalar("enabled").is_some_and(|value| yes(value.as_str()) == Some(false));
+    let is_off = map
+        .get_scalar("enabled")
+        .is_some_and(|value| yes(value.as_str()) == Some(false));
     each(draft, path, map, &mut |draft, key, value| match key {
         "enabled" => yes(text(value)?).map(|_| ()),
         "dhcp" | "autoconf" if yes(text(value)?) == Some(false) => Some(()),
@@ -157,44 +171,63 @@ fn address(item: &Node) -> Option<IpNet> {
 }
 
 fn bridge(draft: &mut Draft, path: &Path, name: &str, value: &Node) -> Option<()> {
-    each(draft, path, value.as_mapping()?, &mut |draft, key, value| match key {
-        "port" | "ports" => {
-            for item in items(value)? {
-                let port = item.as_mapping()?;
-                each(draft, path, port, &mut |draft, key, value| {
-                    let port = (key == "name").then(|| name_of(value))??;
-                    draft.link(&port).master = Some(name.to_owned());
-                    Some(())
-                });
-            }
-            Some(())
-        }
-        "options" => {
-            each(draft, path, value.as_mapping()?, &mut |draft, key, value| {
-                if key == "stp" {
-                    each(draft, path, value.as_mapping()?, &mut |draft, key, value| {
-                        stp(draft, name, key, value)
+    each(
+        draft,
+        path,
+        value.as_mapping()?,
+        &mut |draft, key, value| match key {
+            "port" | "ports" => {
+                for item in items(value)? {
+                    let port = item.as_mapping()?;
+                    each(draft, path, port, &mut |draft, key, value| {
+                        let port = (key == "name").then(|| name_of(value))??;
+                        draft.link(&port).master = Some(name.to_owned());
+                        Some(())
                     });
-                    return Some(());
                 }
-                let (word, value) = match key {
-                    "group-forward-mask" => ("group_fwd_mask", number(value)?.to_string()),
-                    "mac-ageing-time" => ("ageing_time", number(value)?.checked_mul(100)?.to_string()),
-                    "multicast-snooping" => ("mcast_snooping", switch(value)?),
-                    _ => return None,
-                };
-                draft.option(name, word, &value);
                 Some(())
-            });
-            Some(())
-        }
-        _ => None,
-    });
+            }
+            "options" => {
+                each(
+                    draft,
+                    path,
+                    value.as_mapping()?,
+                    &mut |draft, key, value| {
+                        if key == "stp" {
+                            each(
+                                draft,
+                                path,
+                                value.as_mapping()?,
+                                &mut |draft, key, value| stp(draft, name, key, value),
+                            );
+                            return Some(());
+                        }
+                        let (word, value) = match key {
+                            "group-forward-mask" => ("group_fwd_mask", number(value)?.to_string()),
+                            "mac-ageing-time" => {
+                                ("ageing_time", number(value)?.checked_mul(100)?.to_string())
+                            }
+                            "multicast-snooping" => ("mcast_snooping", switch(value)?),
+                            _ => return None,
+                        };
+                        draft.option(name, word, &value);
+                        Some(())
+                    },
+                );
+                Some(())
+            }
+            _ => None,
+        },
+    );
     Some(())
 }
 
 fn stp(draft: &mut Draft, name: &str, key: &str, value: &Node) -> Option<()> {
-    let centis = || number(value)?.checked_mul(100).map(|value| value.to_string());
+    let centis = || {
+        number(value)?
+            .checked_mul(100)
+            .map(|value| value.to_string())
+    };
     let (word, value) = match key {
         "enabled" => ("stp_state", switch(value)?),
         "forward-delay" => ("forward_delay", centis()?),
@@ -208,78 +241,99 @@ fn stp(draft: &mut Draft, name: &str, key: &str, value: &Node) -> Option<()> {
 }
 
 fn bond(draft: &mut Draft, path: &Path, name: &str, value: &Node) -> Option<()> {
-    each(draft, path, value.as_mapping()?, &mut |draft, key, value| match key {
-        "mode" => {
-            draft.option(name, "mode", bond_mode(text(value)?)?);
-            Some(())
-        }
-        "port" | "ports" => {
-            for item in items(value)? {
-                let port = name_of(item)?;
-                draft.link(&port).master = Some(name.to_owned());
-            }
-            Some(())
-        }
-        "options" => {
-            each(draft, path, value.as_mapping()?, &mut |draft, key, value| {
-                let (word, value) = match key {
-                    "miimon" | "updelay" | "downdelay" => (key, number(value)?.to_string()),
-                    "lacp_rate" if matches!(text(value)?, "slow" | "fast") => {
-                        (key, text(value)?.to_owned())
-                    }
-                    "primary" => (key, name_of(value)?),
-                    "xmit_hash_policy" => {
-                        const POLICIES: [&str; 5] =
-                            ["layer2", "layer2+3", "layer3+4", "encap2+3", "encap3+4"];
-                        (key, POLICIES.into_iter().find(|one| text(value) == Some(*one))?.to_owned())
-                    }
-                    _ => return None,
-                };
-                draft.option(name, word, &value);
+    each(
+        draft,
+        path,
+        value.as_mapping()?,
+        &mut |draft, key, value| match key {
+            "mode" => {
+                draft.option(name, "mode", bond_mode(text(value)?)?);
                 Some(())
-            });
-            Some(())
-        }
-        _ => None,
-    });
+            }
+            "port" | "ports" => {
+                for item in items(value)? {
+                    let port = name_of(item)?;
+                    draft.link(&port).master = Some(name.to_owned());
+                }
+                Some(())
+            }
+            "options" => {
+                each(
+                    draft,
+                    path,
+                    value.as_mapping()?,
+                    &mut |draft, key, value| {
+                        let (word, value) = match key {
+                            "miimon" | "updelay" | "downdelay" => (key, number(value)?.to_string()),
+                            "lacp_rate" if matches!(text(value)?, "slow" | "fast") => {
+                                (key, text(value)?.to_owned())
+                            }
+                            "primary" => (key, name_of(value)?),
+                            "xmit_hash_policy" => {
+                                const POLICIES: [&str; 5] =
+                                    ["layer2", "layer2+3", "layer3+4", "encap2+3", "encap3+4"];
+                                (
+                                    key,
+                                    POLICIES
+                                        .into_iter()
+                                        .find(|one| text(value) == Some(*one))?
+                                        .to_owned(),
+                                )
+                            }
+                            _ => return None,
+                        };
+                        draft.option(name, word, &value);
+                        Some(())
+                    },
+                );
+                Some(())
+            }
+            _ => None,
+        },
+    );
     Some(())
 }
 
 /// What a VLAN, a VXLAN, a VRF or a veth is made of.
 fn made(draft: &mut Draft, path: &Path, name: &str, kind: &str, value: &Node) -> Option<()> {
-    each(draft, path, value.as_mapping()?, &mut |draft, key, value| {
-        let (word, value) = match (kind, key) {
-            ("vlan" | "vxlan", "base-iface") => {
-                draft.link(name).link = Some(name_of(value)?);
-                return Some(());
-            }
-            ("vlan" | "vxlan", "id") => ("id", number(value)?.to_string()),
-            ("vlan", "protocol") if matches!(text(value)?, "802.1q" | "802.1ad") => {
-                ("protocol", text(value)?.to_owned())
-            }
-            ("vxlan", "remote" | "local") => {
-                let address: IpAddr = text(value)?.parse().ok()?;
-                let word = if key == "remote" { "remote" } else { "local" };
-                (word, address.to_string())
-            }
-            ("vxlan", "destination-port") => ("dstport", number(value)?.to_string()),
-            ("vrf", "route-table-id") => ("table", number(value)?.to_string()),
-            ("vrf", "port" | "ports") => {
-                for item in items(value)? {
-                    let port = name_of(item)?;
-                    draft.link(&port).master = Some(name.to_owned());
+    each(
+        draft,
+        path,
+        value.as_mapping()?,
+        &mut |draft, key, value| {
+            let (word, value) = match (kind, key) {
+                ("vlan" | "vxlan", "base-iface") => {
+                    draft.link(name).link = Some(name_of(value)?);
+                    return Some(());
                 }
-                return Some(());
-            }
-            ("veth", "peer") => {
-                draft.link(name).peer = Some(name_of(value)?);
-                return Some(());
-            }
-            _ => return None,
-        };
-        draft.option(name, word, &value);
-        Some(())
-    });
+                ("vlan" | "vxlan", "id") => ("id", number(value)?.to_string()),
+                ("vlan", "protocol") if matches!(text(value)?, "802.1q" | "802.1ad") => {
+                    ("protocol", text(value)?.to_owned())
+                }
+                ("vxlan", "remote" | "local") => {
+                    let address: IpAddr = text(value)?.parse().ok()?;
+                    let word = if key == "remote" { "remote" } else { "local" };
+                    (word, address.to_string())
+                }
+                ("vxlan", "destination-port") => ("dstport", number(value)?.to_string()),
+                ("vrf", "route-table-id") => ("table", number(value)?.to_string()),
+                ("vrf", "port" | "ports") => {
+                    for item in items(value)? {
+                        let port = name_of(item)?;
+                        draft.link(&port).master = Some(name.to_owned());
+                    }
+                    return Some(());
+                }
+                ("veth", "peer") => {
+                    draft.link(name).peer = Some(name_of(value)?);
+                    return Some(());
+                }
+                _ => return None,
+            };
+            draft.option(name, word, &value);
+            Some(())
+        },
+    );
     Some(())
 }
 
@@ -298,11 +352,17 @@ fn route(draft: &mut Draft, path: &Path, map: &MarkedMappingNode) -> Result<(), 
             "destination" => {
                 let to = network(text(value)?)?;
                 is_v6 |= to.addr().is_ipv6();
-                let to = if to.prefix_len() == 0 { "default".to_owned() } else { to.to_string() };
+                let to = if to.prefix_len() == 0 {
+                    "default".to_owned()
+                } else {
+                    to.to_string()
+                };
                 ("dst", to.into())
             }
             // Neither says anything.
-            "next-hop-address" if text(value).is_none_or(|text| text == "0.0.0.0" || text == "::") => {
+            "next-hop-address"
+                if text(value).is_none_or(|text| text == "0.0.0.0" || text == "::") =>
+            {
                 return Some(());
             }
             "next-hop-address" => {
@@ -355,7 +415,9 @@ fn rule(draft: &mut Draft, path: &Path, map: &MarkedMappingNode) -> Result<(), S
             "fwmark" | "fwmask" => {
                 let text = text(value)?;
                 let hex = text.strip_prefix("0x");
-                let found = hex.map_or(text.parse(), |hex| u32::from_str_radix(hex, 16)).ok()?;
+                let found = hex
+                    .map_or(text.parse(), |hex| u32::from_str_radix(hex, 16))
+                    .ok()?;
                 let name = if key == "fwmark" { "fwmark" } else { "fwmask" };
                 (name, found.to_string().into())
             }
@@ -373,7 +435,10 @@ fn rule(draft: &mut Draft, path: &Path, map: &MarkedMappingNode) -> Result<(), S
 
 fn with_family(row_of: Row, is_v6: bool) -> Row {
     let more = is_v6.then(|| row([("family", "inet6".into())]));
-    row_of.into_iter().chain(more.into_iter().flatten()).collect()
+    row_of
+        .into_iter()
+        .chain(more.into_iter().flatten())
+        .collect()
 }
 
 #[cfg(test)]

@@ -27,7 +27,12 @@ impl Texts for Known {
 /// Compares what came of an import with a file, which is read as ours are.
 pub fn toml(imported: &Imported, expected: &str) {
     let expected: File = toml::from_str(&on_one_line(expected)).unwrap();
-    assert_eq!(imported.file, expected, "{}", imported.file.to_toml().unwrap());
+    assert_eq!(
+        imported.file,
+        expected,
+        "{}",
+        imported.file.to_toml().unwrap()
+    );
     // And it is written so that it is read again.
     let again: File = toml::from_str(&imported.file.to_toml().unwrap()).unwrap();
     assert_eq!(again, imported.file);

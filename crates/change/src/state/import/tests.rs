@@ -23,9 +23,18 @@ struct Device {
 
 enum Kind {
     Ethernet,
-    Vlan { id: usize },
-    Bridge { ports: Vec<String>, stp: bool, delay: usize },
-    Bond { ports: Vec<String>, miimon: usize },
+    Vlan {
+        id: usize,
+    },
+    Bridge {
+        ports: Vec<String>,
+        stp: bool,
+        delay: usize,
+    },
+    Bond {
+        ports: Vec<String>,
+        miimon: usize,
+    },
 }
 
 fn generated(random: &mut Random) -> Vec<Device> {
@@ -52,19 +61,22 @@ fn generated(random: &mut Random) -> Vec<Device> {
         kinds.push((format!("e0.{id}"), Kind::Vlan { id }));
     }
     kinds.dedup_by(|one, other| one.0 == other.0);
-    let devices = kinds.into_iter().enumerate().map(|(at, (name, kind))| Device {
-        name,
-        kind,
-        mtu: 1_280 + random.below(7_000) as u32,
-        address: (random.below(2) == 0).then(|| format!("02:00:00:00:{at:02x}:0a")),
-        addresses: (0..random.below(4))
-            .map(|number| match random.below(2) {
-                0 => format!("10.{at}.{number}.1/{}", 8 + random.below(25)),
-                _ => format!("2001:db8:{at}:{number}::1/{}", 48 + random.below(81)),
-            })
-            .collect(),
-        gateway: [None, Some("192.0.2.1"), Some("2001:db8::1")][random.below(3)],
-    });
+    let devices = kinds
+        .into_iter()
+        .enumerate()
+        .map(|(at, (name, kind))| Device {
+            name,
+            kind,
+            mtu: 1_280 + random.below(7_000) as u32,
+            address: (random.below(2) == 0).then(|| format!("02:00:00:00:{at:02x}:0a")),
+            addresses: (0..random.below(4))
+                .map(|number| match random.below(2) {
+                    0 => format!("10.{at}.{number}.1/{}", 8 + random.below(25)),
+                    _ => format!("2001:db8:{at}:{number}::1/{}", 48 + random.below(81)),
+                })
+                .collect(),
+            gateway: [None, Some("192.0.2.1"), Some("2001:db8::1")][random.below(3)],
+        });
     devices.collect()
 }
 
@@ -76,21 +88,27 @@ fn as_ifupdown(devices: &[Device]) -> (PathBuf, String) {
         for address in &one.addresses {
             let _ = writeln!(text, "  address {address}");
         }
-        for address in &one.address {
+        if let Some(address) = &one.address {
             let _ = writeln!(text, "  hwaddress ether {address}");
         }
-        for gateway in one.gateway {
+        if let Some(gateway) = one.gateway {
             let _ = writeln!(text, "  gateway {gateway}");
         }
         let _ = match &one.kind {
             Kind::Ethernet | Kind::Vlan { .. } => Ok(()),
             Kind::Bridge { ports, stp, delay } => {
                 let (ports, stp) = (ports.join(" "), if *stp { "on" } else { "off" });
-                writeln!(text, "  bridge_ports {ports}\n  bridge_stp {stp}\n  bridge_fd {delay}")
+                writeln!(
+                    text,
+                    "  bridge_ports {ports}\n  bridge_stp {stp}\n  bridge_fd {delay}"
+                )
             }
             Kind::Bond { ports, miimon } => {
                 let ports = ports.join(" ");
-                writeln!(text, "  bond-slaves {ports}\n  bond-mode 1\n  bond-miimon {miimon}")
+                writeln!(
+                    text,
+                    "  bond-slaves {ports}\n  bond-mode 1\n  bond-miimon {miimon}"
+                )
             }
         };
     }
@@ -101,8 +119,12 @@ fn as_networkd(devices: &[Device]) -> BTreeMap<PathBuf, String> {
     let mut files = BTreeMap::new();
     let holder = |name: &str| {
         devices.iter().find_map(|one| match &one.kind {
-            Kind::Bridge { ports, .. } if ports.iter().any(|port| port == name) => Some(("Bridge", &one.name)),
-            Kind::Bond { ports, .. } if ports.iter().any(|port| port == name) => Some(("Bond", &one.name)),
+            Kind::Bridge { ports, .. } if ports.iter().any(|port| port == name) => {
+                Some(("Bridge", &one.name))
+            }
+            Kind::Bond { ports, .. } if ports.iter().any(|port| port == name) => {
+                Some(("Bond", &one.name))
+            }
             _ => None,
         })
     };
@@ -111,9 +133,10 @@ fn as_networkd(devices: &[Device]) -> BTreeMap<PathBuf, String> {
         let made = match &one.kind {
             Kind::Ethernet => None,
             Kind::Vlan { id } => Some(("vlan", format!("[VLAN]\nId={id}\n"))),
-            Kind::Bridge { stp, delay, .. } => {
-                Some(("bridge", format!("[Bridge]\nSTP={stp}\nForwardDelaySec={delay}s\n")))
-            }
+            Kind::Bridge { stp, delay, .. } => Some((
+                "bridge",
+                format!("[Bridge]\nSTP={stp}\nForwardDelaySec={delay}s\n"),
+            )),
             Kind::Bond { miimon, .. } => {
                 let interval = format!("MIIMonitorSec={}ms", miimon / 10 * 10);
                 Some(("bond", format!("[Bond]\nMode=active-backup\n{interval}\n")))
@@ -124,21 +147,24 @@ fn as_networkd(devices: &[Device]) -> BTreeMap<PathBuf, String> {
             files.insert(format!("n/{name}.netdev").into(), text);
         }
         let mut text = format!("[Match]\nName={name}\n[Link]\nMTUBytes={}\n", one.mtu);
-        for address in &one.address {
+        if let Some(address) = &one.address {
             let _ = writeln!(text, "MACAddress={address}");
         }
         text += "[Network]\n";
         for address in &one.addresses {
             let _ = writeln!(text, "Address={address}");
         }
-        for gateway in one.gateway {
+        if let Some(gateway) = one.gateway {
             let _ = writeln!(text, "Gateway={gateway}");
         }
         if let Some((key, holder)) = holder(name) {
             let _ = writeln!(text, "{key}={holder}");
         }
         if name == "e0" {
-            for vlan in devices.iter().filter(|one| matches!(one.kind, Kind::Vlan { .. })) {
+            for vlan in devices
+                .iter()
+                .filter(|one| matches!(one.kind, Kind::Vlan { .. }))
+            {
                 let _ = writeln!(text, "VLAN={}", vlan.name);
             }
         }
@@ -164,13 +190,13 @@ fn as_netplan(devices: &[Device]) -> String {
         let _ = writeln!(text, "  {section}:");
         for one in of {
             let _ = writeln!(text, "    {}:\n      mtu: {}", one.name, one.mtu);
-            for address in &one.address {
+            if let Some(address) = &one.address {
                 let _ = writeln!(text, "      macaddress: '{address}'");
             }
             let addresses = one.addresses.iter().map(|one| format!("'{one}'"));
             let addresses: Vec<String> = addresses.collect();
             let _ = writeln!(text, "      addresses: [{}]", addresses.join(", "));
-            for gateway in one.gateway {
+            if let Some(gateway) = one.gateway {
                 let family = if gateway.contains(':') { 6 } else { 4 };
                 let _ = writeln!(text, "      gateway{family}: '{gateway}'");
             }
@@ -203,24 +229,39 @@ fn as_nmstate(devices: &[Device]) -> String {
             Kind::Bridge { .. } => "linux-bridge",
             Kind::Bond { .. } => "bond",
         };
-        let _ = writeln!(text, "- name: {}\n  type: {kind}\n  state: up\n  mtu: {}", one.name, one.mtu);
-        for address in &one.address {
+        let _ = writeln!(
+            text,
+            "- name: {}\n  type: {kind}\n  state: up\n  mtu: {}",
+            one.name, one.mtu
+        );
+        if let Some(address) = &one.address {
             let _ = writeln!(text, "  mac-address: '{address}'");
         }
         // In the order of the others, whatever the family: by two keys.
         for (key, is_v6) in [("ipv4", false), ("ipv6", true)] {
-            let of = one.addresses.iter().filter(|text| text.contains(':') == is_v6);
+            let of = one
+                .addresses
+                .iter()
+                .filter(|text| text.contains(':') == is_v6);
             let of = of.filter_map(|text| text.split_once('/'));
             let of: Vec<String> = of
                 .map(|(ip, length)| format!("{{ip: '{ip}', prefix-length: {length}}}"))
                 .collect();
-            let _ = writeln!(text, "  {key}: {{enabled: {}, address: [{}]}}", !of.is_empty(), of.join(", "));
+            let _ = writeln!(
+                text,
+                "  {key}: {{enabled: {}, address: [{}]}}",
+                !of.is_empty(),
+                of.join(", ")
+            );
         }
         let _ = match &one.kind {
             Kind::Ethernet => Ok(()),
             Kind::Vlan { id } => writeln!(text, "  vlan: {{base-iface: e0, id: {id}}}"),
             Kind::Bridge { ports, stp, delay } => {
-                let ports: Vec<String> = ports.iter().map(|port| format!("{{name: {port}}}")).collect();
+                let ports: Vec<String> = ports
+                    .iter()
+                    .map(|port| format!("{{name: {port}}}"))
+                    .collect();
                 writeln!(
                     text,
                     "  bridge: {{options: {{stp: {{enabled: {stp}, forward-delay: {delay}}}}}, port: [{}]}}",
@@ -233,8 +274,12 @@ fn as_nmstate(devices: &[Device]) -> String {
                 ports.join(", ")
             ),
         };
-        for gateway in one.gateway {
-            let to = if gateway.contains(':') { "::/0" } else { "0.0.0.0/0" };
+        if let Some(gateway) = one.gateway {
+            let to = if gateway.contains(':') {
+                "::/0"
+            } else {
+                "0.0.0.0/0"
+            };
             let _ = writeln!(
                 routes,
                 "  - {{destination: '{to}', next-hop-address: '{gateway}', next-hop-interface: '{}'}}",
@@ -278,12 +323,18 @@ fn the_same_state_of_each_of_the_four_is_the_same() {
         }
         let (path, text) = as_ifupdown(&devices);
         let one = |path: &str, text: String| Known(BTreeMap::from([(PathBuf::from(path), text)]));
-        let expected = sorted(ifupdown::import(&mut one("interfaces", text.clone()), &path).unwrap());
+        let expected =
+            sorted(ifupdown::import(&mut one("interfaces", text.clone()), &path).unwrap());
         let found = networkd::import(&mut Known(as_networkd(&devices)), Path::new("n")).unwrap();
         assert_eq!(sorted(found), expected, "{round}: networkd\n{text}");
-        let found = netplan::import(&mut one("n.yaml", as_netplan(&devices)), Path::new("n.yaml")).unwrap();
+        let found = netplan::import(
+            &mut one("n.yaml", as_netplan(&devices)),
+            Path::new("n.yaml"),
+        )
+        .unwrap();
         assert_eq!(sorted(found), expected, "{round}: netplan\n{text}");
-        let found = nmstate::import(&mut one("n.yml", as_nmstate(&devices)), Path::new("n.yml")).unwrap();
+        let found =
+            nmstate::import(&mut one("n.yml", as_nmstate(&devices)), Path::new("n.yml")).unwrap();
         assert_eq!(sorted(found), expected, "{round}: nmstate\n{text}");
     }
 }

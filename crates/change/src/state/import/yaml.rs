@@ -22,8 +22,29 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Node, String> {
     if is_deep(text) {
         return Err(format!("{name}: it is nested too deep"));
     }
+    // The reader would take these for the end.
+    if text.contains('\0') || is_several(text) {
+        return Err(format!("{name}: it is several documents, or no text"));
+    }
     let options = LoaderOptions::default().error_on_duplicate_keys(true);
     parse_yaml_with_options(0, text, options).map_err(|error| format!("{name}: {error}"))
+}
+
+/// Whether a document follows another, or its end.
+fn is_several(text: &str) -> bool {
+    let is_mark = |line: &str, mark: &str| {
+        let behind = line.strip_prefix(mark);
+        behind.is_some_and(|behind| behind.is_empty() || behind.starts_with([' ', '\t']))
+    };
+    let mut has_content = false;
+    for line in text.lines() {
+        let is_blank = line.trim().is_empty() || line.trim_start().starts_with(['#', '%']);
+        if is_mark(line, "...") || has_content && is_mark(line, "---") {
+            return true;
+        }
+        has_content |= !is_blank;
+    }
+    false
 }
 
 fn is_deep(text: &str) -> bool {
@@ -33,7 +54,9 @@ fn is_deep(text: &str) -> bool {
         if line.len() - begun.len() > MAX_COLUMNS {
             return true;
         }
-        let marks = begun.bytes().take_while(|one| matches!(one, b'-' | b'?' | b':' | b' ' | b'\t'));
+        let marks = begun
+            .bytes()
+            .take_while(|one| matches!(one, b'-' | b'?' | b':' | b' ' | b'\t'));
         if marks.filter(|one| !matches!(one, b' ' | b'\t')).count() > MAX_MARKS {
             return true;
         }
@@ -104,7 +127,11 @@ mod tests {
         parse(path, "a: {b: [1, 2]}\n").unwrap();
         let nested = |depth: usize| format!("a: {}{}\n", "[".repeat(depth), "]".repeat(depth));
         parse(path, &nested(MAX_FLOW)).unwrap();
-        assert!(parse(path, &nested(MAX_FLOW + 1)).unwrap_err().contains("deep"));
+        assert!(
+            parse(path, &nested(MAX_FLOW + 1))
+                .unwrap_err()
+                .contains("deep")
+        );
         for deep in [
             "a:\n".to_owned() + &" ".repeat(MAX_COLUMNS + 1) + "b: 1\n",
             "- ".repeat(100_000),
@@ -113,7 +140,23 @@ mod tests {
         ] {
             assert!(parse(path, &deep).unwrap_err().contains("deep"));
         }
-        for wrong in ["a: 1\na: 2\n", "&x a: 1\n", "a: !!int 1\n", "- a\n", "a: [", "\u{0}"] {
+        parse(path, "# one\n---\na: 1\n").unwrap();
+        for several in [
+            "a: 1\n---\nb: 1\n",
+            "---\na: 1\n---\n",
+            "a: 1\n...\nb: 1\n",
+            "a: 1\0b: 1",
+        ] {
+            assert!(parse(path, several).unwrap_err().contains("documents"));
+        }
+        for wrong in [
+            "a: 1\na: 2\n",
+            "&x a: 1\n",
+            "a: !!int 1\n",
+            "- a\n",
+            "a: [",
+            "\u{0}",
+        ] {
             assert!(parse(path, wrong).is_err(), "{wrong:?}");
         }
     }

@@ -156,14 +156,28 @@ fn what_is_not_carried_over_is_listed_with_its_line() {
 #[test]
 fn other_files_are_taken_in_within_bounds() {
     let mut texts = Known(BTreeMap::from([
-        ("d/interfaces".into(), "source more/*\nsource-directory run\n".to_owned()),
-        ("d/more/a".into(), "auto a\niface a inet manual\n".to_owned()),
+        (
+            "d/interfaces".into(),
+            "source more/*\nsource-directory run\n".to_owned(),
+        ),
+        (
+            "d/more/a".into(),
+            "auto a\niface a inet manual\n".to_owned(),
+        ),
         ("d/more/b".into(), "source b\n".to_owned()),
         ("d/run/c".into(), "auto c\niface c inet manual\n".to_owned()),
-        ("d/run/c.dpkg-old".into(), "auto d\niface d inet manual\n".to_owned()),
+        (
+            "d/run/c.dpkg-old".into(),
+            "auto d\niface d inet manual\n".to_owned(),
+        ),
     ]));
     let done = import(&mut texts, Path::new("d/interfaces")).unwrap();
-    let names: Vec<&str> = done.file.link.iter().map(|link| link.name.as_str()).collect();
+    let names: Vec<&str> = done
+        .file
+        .link
+        .iter()
+        .map(|link| link.name.as_str())
+        .collect();
     assert_eq!(names, ["a", "c"]);
     let deep = &done.left;
     assert!(deep.len() == 1 && deep[0].why.contains("deep"), "{deep:?}");
@@ -173,15 +187,54 @@ fn other_files_are_taken_in_within_bounds() {
 #[test]
 fn whatever_is_in_a_text_nothing_panics() {
     let words = [
-        "auto", "iface", "eth0", "eth0:1", "inet", "inet6", "static", "dhcp", "address", "10.0.0.1/24",
-        "netmask", "255.0.255.0", "64", "gateway", "up", "ip", "route", "add", "rule", "pref", "-6",
-        "bridge-ports", "bridge_fd", "\\\n", "\n", "\n", "\t", "{}", "é", "vlan-raw-device", "source", "*",
-        "vxlan-id", "bond-mode", "99", "broadcast", "-", "pointopoint", "::1", "metric", "allow-x",
+        "auto",
+        "iface",
+        "eth0",
+        "eth0:1",
+        "inet",
+        "inet6",
+        "static",
+        "dhcp",
+        "address",
+        "10.0.0.1/24",
+        "netmask",
+        "255.0.255.0",
+        "64",
+        "gateway",
+        "up",
+        "ip",
+        "route",
+        "add",
+        "rule",
+        "pref",
+        "-6",
+        "bridge-ports",
+        "bridge_fd",
+        "\\\n",
+        "\n",
+        "\n",
+        "\t",
+        "{}",
+        "é",
+        "vlan-raw-device",
+        "source",
+        "*",
+        "vxlan-id",
+        "bond-mode",
+        "99",
+        "broadcast",
+        "-",
+        "pointopoint",
+        "::1",
+        "metric",
+        "allow-x",
     ];
     let mut random = Random::new(3);
     for _ in 0..3_000 {
         let count = random.below(40);
-        let text: Vec<&str> = (0..count).map(|_| words[random.below(words.len())]).collect();
+        let text: Vec<&str> = (0..count)
+            .map(|_| words[random.below(words.len())])
+            .collect();
         let done = imported(&text.join(" "));
         done.file.to_toml().unwrap();
     }

@@ -132,14 +132,49 @@ fn what_is_not_carried_over_is_listed_with_its_line() {
 #[test]
 fn whatever_is_in_a_text_nothing_panics() {
     let words = [
-        "network:", "ethernets:", "vlans:", "bridges:", "a:", "\n", "\n  ", "\n    ", "\n      ", "- ", "{", "}",
-        "[", "]", "id: 7", "link: a", "addresses:", "10.0.0.1/24", "routes:", "to: default", "via: ::1", ", ",
-        "&x", "*x", "!!str", "'", "\"", "|", ">", "? ", ": ", "#", "\t", "é", "parameters: {stp: 1}", "match: {name: a}",
+        "network:",
+        "ethernets:",
+        "vlans:",
+        "bridges:",
+        "a:",
+        "\n",
+        "\n  ",
+        "\n    ",
+        "\n      ",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "id: 7",
+        "link: a",
+        "addresses:",
+        "10.0.0.1/24",
+        "routes:",
+        "to: default",
+        "via: ::1",
+        ", ",
+        "&x",
+        "*x",
+        "!!str",
+        "'",
+        "\"",
+        "|",
+        ">",
+        "? ",
+        ": ",
+        "#",
+        "\t",
+        "é",
+        "parameters: {stp: 1}",
+        "match: {name: a}",
     ];
     let mut random = Random::new(4);
     for _ in 0..3_000 {
         let count = random.below(40);
-        let text: String = (0..count).map(|_| words[random.below(words.len())]).collect();
+        let text: String = (0..count)
+            .map(|_| words[random.below(words.len())])
+            .collect();
         // A refusal is an answer too.
         if let Ok(done) = tried(&text) {
             done.file.to_toml().unwrap();

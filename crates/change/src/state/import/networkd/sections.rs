@@ -15,7 +15,11 @@ pub(super) fn of(draft: &mut Draft, link: &str, section: &Section) {
         line: section.line,
     };
     if !are_plain(section) {
-        return draft.leave(at, &section.name, "it has braces, which are numbers in our file");
+        return draft.leave(
+            at,
+            &section.name,
+            "it has braces, which are numbers in our file",
+        );
     }
     match section.name.as_str() {
         "Match" => {}
@@ -75,7 +79,10 @@ fn of_network(draft: &mut Draft, name: &str, said: &Said) -> Option<()> {
         draft.sysctl(name, "ipv6", setting, value);
     };
     match said.key.as_str() {
-        "Description" | "ConfigureWithoutCarrier" | "IgnoreCarrierLoss" | "KeepConfiguration"
+        "Description"
+        | "ConfigureWithoutCarrier"
+        | "IgnoreCarrierLoss"
+        | "KeepConfiguration"
         | "BindCarrier" => {}
         "Address" => draft.address(name, network(value)?),
         "Gateway" => {
@@ -111,7 +118,9 @@ fn of_network(draft: &mut Draft, name: &str, said: &Said) -> Option<()> {
         "IPv4AcceptLocal" => draft.sysctl(name, "ipv4", "accept_local", yes(value)?.into()),
         "IPv4RouteLocalnet" => draft.sysctl(name, "ipv4", "route_localnet", yes(value)?.into()),
         "IPv4ReversePathFilter" => {
-            let value = ["no", "strict", "loose"].iter().position(|one| *one == value)?;
+            let value = ["no", "strict", "loose"]
+                .iter()
+                .position(|one| *one == value)?;
             draft.sysctl(name, "ipv4", "rp_filter", value as u32);
         }
         "IPv6DuplicateAddressDetection" => {
@@ -167,7 +176,9 @@ fn address(draft: &mut Draft, link: &str, section: &Section) {
                 Some(false) => Some(("noprefixroute".to_owned(), true.into())),
                 None => None,
             },
-            "DuplicateAddressDetection" if value == "none" => Some(("nodad".to_owned(), true.into())),
+            "DuplicateAddressDetection" if value == "none" => {
+                Some(("nodad".to_owned(), true.into()))
+            }
             _ => None,
         };
         match pair {
@@ -271,7 +282,11 @@ fn taken(draft: &mut Draft, section: &Section, keys: &[(&str, As)]) -> (Row, Opt
 }
 
 impl As {
-    fn of(self, value: &str, is_v6: &mut Option<bool>) -> Option<(&'static str, serde_json::Value)> {
+    fn of(
+        self,
+        value: &str,
+        is_v6: &mut Option<bool>,
+    ) -> Option<(&'static str, serde_json::Value)> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         Some(match self {
             Self::Text(name) if !value.is_empty() && value.chars().all(is_word) => {
@@ -322,7 +337,9 @@ fn by_words(draft: &mut Draft, section: &Section, keys: &[(&str, As)], table: Ta
         }
         made.entry("dst".to_owned()).or_insert("default".into());
         let is_without_link = made.contains_key("nhid")
-            || made.get("type").is_some_and(|kind| is_of_no_link(kind.as_str().unwrap_or("")));
+            || made
+                .get("type")
+                .is_some_and(|kind| is_of_no_link(kind.as_str().unwrap_or("")));
         if !is_without_link {
             made.extend(of);
         }
@@ -345,7 +362,12 @@ fn rule(draft: &mut Draft, section: &Section) {
     let keys = by_key(section);
     let mark = keys.get("FirewallMark").map(|said| said.value.as_str());
     let family = keys.get("Family").map(|said| said.value.as_str());
-    let only: Vec<Said> = section.said.iter().filter(|said| !matches!(said.key.as_str(), "FirewallMark" | "Family")).cloned().collect();
+    let only: Vec<Said> = section
+        .said
+        .iter()
+        .filter(|said| !matches!(said.key.as_str(), "FirewallMark" | "Family"))
+        .cloned()
+        .collect();
     let rest = Section {
         path: section.path.clone(),
         line: section.line,
@@ -354,10 +376,16 @@ fn rule(draft: &mut Draft, section: &Section) {
     };
     let (mut made, is_v6) = taken(draft, &rest, RULE);
     if !made.contains_key("priority") {
-        return draft.leave(at, "RoutingPolicyRule", "a rule is declared with its Priority=");
+        return draft.leave(
+            at,
+            "RoutingPolicyRule",
+            "a rule is declared with its Priority=",
+        );
     }
     if let Some(mark) = mark {
-        let (mark, mask) = mark.split_once('/').map_or((mark, None), |(mark, mask)| (mark, Some(mask)));
+        let (mark, mask) = mark
+            .split_once('/')
+            .map_or((mark, None), |(mark, mask)| (mark, Some(mask)));
         made.insert("fwmark".to_owned(), mark.into());
         made.extend(mask.map(|mask| ("fwmask".to_owned(), mask.into())));
     }
@@ -366,7 +394,10 @@ fn rule(draft: &mut Draft, section: &Section) {
             draft.row(Table::Rule, made.clone());
             draft.row(Table::Rule, with_family(made, true));
         }
-        family => draft.row(Table::Rule, with_family(made, is_v6 == Some(true) || family == Some("ipv6"))),
+        family => draft.row(
+            Table::Rule,
+            with_family(made, is_v6 == Some(true) || family == Some("ipv6")),
+        ),
     }
 }
 

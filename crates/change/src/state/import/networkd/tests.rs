@@ -1,7 +1,5 @@
 //! Examples of every construct, and texts that are none.
 
-use std::collections::BTreeMap;
-
 use lab::Random;
 
 use super::super::testing::{Known, toml};
@@ -24,14 +22,38 @@ fn left(imported: &Imported) -> Vec<(&str, usize, &str)> {
 #[test]
 fn links_that_are_made() {
     let done = imported(&[
-        ("10-br.netdev", "[NetDev]\nName=br0\nKind=bridge\nMTUBytes=9K\n[Bridge]\nSTP=yes\nForwardDelaySec=4\nAgeingTimeSec=5min\nDefaultPVID=none\n"),
-        ("11-v.netdev", "[NetDev]\nName=v0\nKind=veth\nMACAddress=02-00-00-00-00-0A\n[Peer]\nName=v1\n"),
-        ("12-vlan.netdev", "[NetDev]\nName=vlan7\nKind=vlan\n[VLAN]\nId=7\nProtocol=802.1ad\n"),
-        ("13-vx.netdev", "[NetDev]\nName=vx\nKind=vxlan\n[VXLAN]\nVNI=9\nLocal=192.0.2.1\nDestinationPort=4789\nMacLearning=no\n"),
-        ("14-b.netdev", "[NetDev]\nName=bond0\nKind=bond\n[Bond]\nMode=802.3ad\nMIIMonitorSec=100ms\nTransmitHashPolicy=layer3+4\n"),
-        ("15-red.netdev", "[NetDev]\nName=red\nKind=vrf\n[VRF]\nTable=1001\n"),
-        ("20-v0.network", "[Match]\nName=v0\n[Network]\nBridge=br0\nVLAN=vlan7\n"),
-        ("21-e.network", "[Match]\nName=eth0 eth1\n[Network]\nBond=bond0\n"),
+        (
+            "10-br.netdev",
+            "[NetDev]\nName=br0\nKind=bridge\nMTUBytes=9K\n[Bridge]\nSTP=yes\nForwardDelaySec=4\nAgeingTimeSec=5min\nDefaultPVID=none\n",
+        ),
+        (
+            "11-v.netdev",
+            "[NetDev]\nName=v0\nKind=veth\nMACAddress=02-00-00-00-00-0A\n[Peer]\nName=v1\n",
+        ),
+        (
+            "12-vlan.netdev",
+            "[NetDev]\nName=vlan7\nKind=vlan\n[VLAN]\nId=7\nProtocol=802.1ad\n",
+        ),
+        (
+            "13-vx.netdev",
+            "[NetDev]\nName=vx\nKind=vxlan\n[VXLAN]\nVNI=9\nLocal=192.0.2.1\nDestinationPort=4789\nMacLearning=no\n",
+        ),
+        (
+            "14-b.netdev",
+            "[NetDev]\nName=bond0\nKind=bond\n[Bond]\nMode=802.3ad\nMIIMonitorSec=100ms\nTransmitHashPolicy=layer3+4\n",
+        ),
+        (
+            "15-red.netdev",
+            "[NetDev]\nName=red\nKind=vrf\n[VRF]\nTable=1001\n",
+        ),
+        (
+            "20-v0.network",
+            "[Match]\nName=v0\n[Network]\nBridge=br0\nVLAN=vlan7\n",
+        ),
+        (
+            "21-e.network",
+            "[Match]\nName=eth0 eth1\n[Network]\nBond=bond0\n",
+        ),
     ]);
     assert_eq!(left(&done), []);
     toml(
@@ -106,7 +128,10 @@ fn drop_ins_add_and_take_back() {
         ("v.netdev.d/2.txt", "[VLAN]\nId=9\n"),
     ]);
     assert_eq!(left(&done), []);
-    toml(&done, r#"link = [{ name = "v", kind = "vlan", options = "id 8" }]"#);
+    toml(
+        &done,
+        r#"link = [{ name = "v", kind = "vlan", options = "id 8" }]"#,
+    );
 }
 
 #[test]
@@ -115,9 +140,15 @@ fn what_is_not_carried_over_is_listed_with_its_line() {
         ("1.netdev", "[NetDev]\nName=wg0\nKind=wireguard\n"),
         ("2.network", "[Match]\nName=en*\n[Network]\nDHCP=yes\n"),
         ("3.network", "[Match]\nMACAddress=02:00:00:00:00:01\n"),
-        ("4.network", "[Match]\nName=a\n[Network]\nDHCP=yes\nNTP=192.0.2.1\n[DHCPv4]\nUseDNS=no\n"),
+        (
+            "4.network",
+            "[Match]\nName=a\n[Network]\nDHCP=yes\nNTP=192.0.2.1\n[DHCPv4]\nUseDNS=no\n",
+        ),
         ("5.network", "[Match]\nName=a\n"),
-        ("6.network", "stray\n[Match]\nName=b\n[Route]\nDestination=x\n[RoutingPolicyRule]\nTable=7\n"),
+        (
+            "6.network",
+            "stray\n[Match]\nName=b\n[Route]\nDestination=x\n[RoutingPolicyRule]\nTable=7\n",
+        ),
         ("7.link", "[Match]\n"),
     ]);
     let expected = [
@@ -135,23 +166,59 @@ fn what_is_not_carried_over_is_listed_with_its_line() {
         ("7.link", 1, "[Link]"),
     ];
     assert_eq!(left(&done), expected);
-    toml(&done, r#"link = [{ name = "a", up = true }, { name = "b", up = true }]"#);
+    toml(
+        &done,
+        r#"link = [{ name = "a", up = true }, { name = "b", up = true }]"#,
+    );
 }
 
 #[test]
 fn whatever_is_in_a_text_nothing_panics() {
     let words = [
-        "[Match]\n", "[NetDev]\n", "[Route]\n", "[Network]\n", "[Address]\n", "[RoutingPolicyRule]\n",
-        "[VLAN]\n", "[Bridge]\n", "[", "]", "\n", "\\\n", "Name=a\n", "Name=\n", "Kind=vlan\n", "Id=7\n",
-        "Address=10.0.0.1/24\n", "Address=::\n", "Gateway=x\n", "Destination=0.0.0.0/0\n", "Metric=-1\n",
-        "Priority=7\n", "From={}\n", "FirewallMark=/\n", "=", "é=é\n", "#\n", ";", "MTUBytes=99999999K\n",
-        "ForwardDelaySec=1e300\n", "Table=main\n", "Scope=link\n",
+        "[Match]\n",
+        "[NetDev]\n",
+        "[Route]\n",
+        "[Network]\n",
+        "[Address]\n",
+        "[RoutingPolicyRule]\n",
+        "[VLAN]\n",
+        "[Bridge]\n",
+        "[",
+        "]",
+        "\n",
+        "\\\n",
+        "Name=a\n",
+        "Name=\n",
+        "Kind=vlan\n",
+        "Id=7\n",
+        "Address=10.0.0.1/24\n",
+        "Address=::\n",
+        "Gateway=x\n",
+        "Destination=0.0.0.0/0\n",
+        "Metric=-1\n",
+        "Priority=7\n",
+        "From={}\n",
+        "FirewallMark=/\n",
+        "=",
+        "é=é\n",
+        "#\n",
+        ";",
+        "MTUBytes=99999999K\n",
+        "ForwardDelaySec=1e300\n",
+        "Table=main\n",
+        "Scope=link\n",
     ];
     let mut random = Random::new(9);
     for round in 0..3_000 {
         let count = random.below(30);
-        let text: String = (0..count).map(|_| words[random.below(words.len())]).collect();
-        let name = if round % 2 == 0 { "x.network" } else { "x.netdev" };
+        let text: String = (0..count)
+            .map(|_| words[random.below(words.len())])
+            .collect();
+        let name = if round % 2 == 0 {
+            "x.network"
+        } else {
+            "x.netdev"
+        };
         let done = imported(&[(name, &text)]);
         done.file.to_toml().unwrap();
     }

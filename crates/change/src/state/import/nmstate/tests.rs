@@ -117,14 +117,39 @@ fn what_is_not_carried_over_is_listed_with_its_line() {
 #[test]
 fn whatever_is_in_a_text_nothing_panics() {
     let words = [
-        "interfaces:", "routes:", "config:", "- ", "\n", "\n  ", "\n    ", "{", "}", "[", "]", ", ", "name: a",
-        "type: vlan", "vlan: {id: 7}", "ipv4: {address: [{ip: 10.0.0.1, prefix-length: 99}]}", "state: up",
-        "destination: 0.0.0.0/0", "metric: -1", "bridge: {port: [{name: b}]}", "&x", "!!x", "'", "\t", "é", "? ",
+        "interfaces:",
+        "routes:",
+        "config:",
+        "- ",
+        "\n",
+        "\n  ",
+        "\n    ",
+        "{",
+        "}",
+        "[",
+        "]",
+        ", ",
+        "name: a",
+        "type: vlan",
+        "vlan: {id: 7}",
+        "ipv4: {address: [{ip: 10.0.0.1, prefix-length: 99}]}",
+        "state: up",
+        "destination: 0.0.0.0/0",
+        "metric: -1",
+        "bridge: {port: [{name: b}]}",
+        "&x",
+        "!!x",
+        "'",
+        "\t",
+        "é",
+        "? ",
     ];
     let mut random = Random::new(8);
     for _ in 0..3_000 {
         let count = random.below(40);
-        let text: String = (0..count).map(|_| words[random.below(words.len())]).collect();
+        let text: String = (0..count)
+            .map(|_| words[random.below(words.len())])
+            .collect();
         // A refusal is an answer too.
         if let Ok(done) = tried(&text) {
             done.file.to_toml().unwrap();
