@@ -180,7 +180,9 @@ impl Nat {
         let entry = subscriber.and_then(|name| self.entry(name));
         let class = Class::of(wanted.key.protocol);
         let quotas = &self.config.subscribers.quotas;
-        let left = entry.map_or(u32::MAX, |entry| entry.ports_left(class, quotas));
+        let left = entry.map_or(u32::MAX, |entry| {
+            entry.ports_left(class, quotas, self.rules.awaited(entry.address))
+        });
         let ports = wanted.ports.min(u16::try_from(left).unwrap_or(u16::MAX));
         match wanted.exactly && ports < wanted.ports {
             true => Err(Lack::Quota),

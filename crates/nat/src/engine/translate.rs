@@ -3,7 +3,6 @@
 
 use packet::protocol;
 
-use super::create::SWEEP_A_FLOW;
 use super::pending_segments::Now;
 use crate::flow::{Flow, flag};
 use crate::index::First;
@@ -135,7 +134,7 @@ impl Nat {
                     foreseen => foreseen,
                 };
                 if self.quick_out(bytes, &parsed, hint.hash, port) {
-                    self.sweep(SWEEP_A_FLOW);
+                    self.sweep(self.swept_a_flow());
                     return Verdict::Translated;
                 }
             }
