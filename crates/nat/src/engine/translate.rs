@@ -395,8 +395,13 @@ impl Nat {
             return self.helped::<OUT>(name, bytes, parsed);
         }
         let class = flow.class;
-        let used = if refreshes { now } else { flow.last_used };
+        let before = flow.last_used;
+        let used = if refreshes { now } else { before };
         touch::<OUT>(flow, used, bytes, parsed);
+        if OUT && tcp::is_refused(flow) {
+            // Who refuses a connection wants none (RFC 7857 §7.1).
+            flow.last_used = before;
+        }
         let turned = flow.class != class;
         if flow.has(flag::MAPPED) {
             self.refresh_shared(name, class);

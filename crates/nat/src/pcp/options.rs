@@ -121,6 +121,8 @@ pub fn read(mut rest: &[u8], opcode: Opcode) -> Result<Options, ResultCode> {
                 options.set_of_ports(data)?;
                 continue;
             }
+            // RFC 6887 §12.1.
+            (PREFER_FAILURE, Opcode::Peer) => return Err(ResultCode::MalformedRequest),
             (PREFER_FAILURE | FILTER, _) => return Err(ResultCode::MalformedOption),
             // A third party's mappings are not for others to ask for
             // (RFC 6887 §13.1), and what is not known cannot be done.

@@ -391,7 +391,7 @@ mod tests {
         let rows = [(5, 'e'), (3, 'c'), (9, 'i')];
         let made = std::cell::Cell::new(0);
         let mut sorted = Sorted::default();
-        let mut at = |sorted: &mut Sorted<char>, index| {
+        let at = |sorted: &mut Sorted<char>, index| {
             let found = sorted.at_or_behind(index, |sink| {
                 made.set(made.get() + 1);
                 rows.iter().for_each(|(index, row)| sink(*index, *row));
