@@ -4,8 +4,8 @@
 mod batch;
 mod beside;
 mod blocks;
-mod counts;
 mod counting;
+mod counts;
 mod create;
 mod end;
 mod give;
@@ -520,12 +520,13 @@ impl Nat {
         &mut self.rules
     }
 
-    /// Replaces the operator's rules; what inside hosts have asked for stays
-    /// beside them. O(leases).
+    /// Replaces the operator's rules; what inside hosts have asked for and
+    /// what helpers await stays beside them. O(leases and awaited).
     pub fn set_rules(&mut self, rules: Rules) {
         self.ports.forget();
         let former = std::mem::replace(&mut self.rules, rules);
         self.renew_leases(&former);
+        self.renew_awaited(&former);
     }
 
     /// Hosts are told to ask anew for what they have.

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::{AddressRange, SubscriberCounts};
 use crate::clock::millis;
 use crate::flow::Ends;
+use crate::{AddressRange, SubscriberCounts};
 
 /// How far a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

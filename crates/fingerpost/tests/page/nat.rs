@@ -36,7 +36,15 @@ fn a_translation_is_shown_where_one_runs() {
     browser.sees("#nat-part", str::is_empty);
     let mut command = netns.command(program());
     command
-        .args(["nat", "run", "--tun", "fpin", "fpout", "--rules", &path("rules")])
+        .args([
+            "nat",
+            "run",
+            "--tun",
+            "fpin",
+            "fpout",
+            "--rules",
+            &path("rules"),
+        ])
         .args(["--control", &path("control")])
         .stdout(Stdio::null());
     let _nat = Child::spawn(command).unwrap();
@@ -53,7 +61,9 @@ fn a_translation_is_shown_where_one_runs() {
     browser.sees("#nat-sizes", |text| {
         text.contains("25 of 1,048,576") && text.contains("Subscribers")
     });
-    browser.sees("#nat-drops", |text| text.contains("over a subscriber's quota\t10"));
+    browser.sees("#nat-drops", |text| {
+        text.contains("over a subscriber's quota\t10")
+    });
     browser.sees("#nat-subscribers", |text| {
         let first = text.find("10.0.0.2");
         first.is_some() && first < text.find("10.0.0.3") && text.contains("192.0.2.1")

@@ -35,10 +35,7 @@ const COLUMNS: [(&str, &[u32]); 7] = [
         ],
     ),
     ("2.2.1", &[3, 4, 5, 6]),
-    (
-        "2.3.1",
-        &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18],
-    ),
+    ("2.3.1", &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18]),
     ("2.4.1", &[4, 5]),
     ("2.5.1", &[6, 7, 8, 9, 10, 11, 12]),
     ("2.6.1", &[7, 8, 9, 10, 11, 12, 13, 14]),
@@ -228,14 +225,20 @@ fn maps_are_told(walked: &Walked) {
     let addresses = below("2.5.1.10");
     assert_eq!(addresses.len(), 10);
     for (number, (index, alias)) in addresses.iter().enumerate() {
-        let inside = format!("1.8.105.110.116.101.114.110.97.108.1.4.10.0.0.{}.", number + 2);
+        let inside = format!(
+            "1.8.105.110.116.101.114.110.97.108.1.4.10.0.0.{}.",
+            number + 2
+        );
         assert!(index.starts_with(&inside), "{index}");
         assert!(alias.starts_with("Hex-STRING: C0 00 02 0"), "{alias}");
     }
     // The instance, UDP, "external", IPv4, the alias address, the port.
     let (insides, ports) = (below("2.6.1.9"), below("2.6.1.12"));
     let subscribers = below("2.6.1.14");
-    assert_eq!((insides.len(), ports.len(), subscribers.len()), (100, 100, 100));
+    assert_eq!(
+        (insides.len(), ports.len(), subscribers.len()),
+        (100, 100, 100)
+    );
     let mut ends = std::collections::BTreeSet::new();
     for ((inside, port), subscriber) in insides.iter().zip(&ports).zip(&subscribers) {
         let (index, inside) = inside;

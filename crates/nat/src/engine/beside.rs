@@ -19,7 +19,7 @@ use crate::key::Key;
 use crate::parse::{self, Parsed, Upper};
 use crate::part::{part, part_mut};
 use crate::proxied::{self, End, Proxied};
-use crate::rules::{Encoding, Redirect, Tuple};
+use crate::rules::{Encoding, Redirect, Rules, Tuple};
 use crate::{Direction, Hairpin, Nat, Verdict};
 
 /// Ports tried for it.
@@ -268,6 +268,22 @@ impl Nat {
         });
         let made = self.rules.expect_for(subscriber, redirect, until_millis);
         made.ok().map(|_| ())
+    }
+
+    /// What helpers awaited goes on beside new rules, where these do not
+    /// speak for its ports.
+    pub(super) fn renew_awaited(&mut self, former: &Rules) {
+        let now = self.clock.said_millis();
+        for (redirect, until) in former.expected() {
+            // One of the rules that is used once has no end.
+            let is_helpers = (now + 1..u64::MAX).contains(&until);
+            let place = redirect.protocol.zip(redirect.alias);
+            if let Some((protocol, alias)) = place.filter(|_| is_helpers)
+                && self.has_room_at(protocol, alias, (redirect.alias_port, redirect.ports))
+            {
+                let _ = self.await_by(*redirect, until);
+            }
+        }
     }
 
     /// Whether the subscriber of an inside end may have so many ports more

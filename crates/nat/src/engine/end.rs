@@ -139,7 +139,10 @@ impl Nat {
         let places = self.table.places();
         let barren = &mut self.barren;
         if now.wrapping_sub(barren.since) >= BARREN_TICKS {
-            *barren = Barren { places: 0, since: now };
+            *barren = Barren {
+                places: 0,
+                since: now,
+            };
         }
         for _ in 0..SWEPT_FOR_ROOM / SWEPT_AT_ONCE {
             if self.barren.places >= places {

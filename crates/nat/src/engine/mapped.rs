@@ -196,7 +196,7 @@ impl Nat {
         let Some(flow) = self.table.get(name).copied() else {
             return;
         };
-        let dies = match tcp::is_refused(&flow) {
+        let dies = match tcp::is_refused(&flow) || self.is_unasked_for(&flow) {
             true => 0,
             false => self.dies(&flow),
         };
@@ -211,6 +211,14 @@ impl Nat {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a flow is a stranger's that nobody inside has taken up, where
+    /// what comes in keeps nothing alive.
+    fn is_unasked_for(&self, flow: &Flow) -> bool {
+        let is_taken_up = flow.has(flag::SEEN_OUT)
+            && (flow.protocol != protocol::TCP || flow.has(flag::ACKED_OUT | flag::ACKED_IN));
+        !self.config.inbound_refresh && flow.has(flag::STRANGER) && !is_taken_up
     }
 
     /// A flow's state has changed from the class `before`: its mapping is

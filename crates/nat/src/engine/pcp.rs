@@ -256,8 +256,9 @@ impl Nat {
             // All ports of a host: its neighbours would have none.
             return Err(ResultCode::NotAuthorized);
         }
-        if options.prefer_failure && mapping.external_port == 0 {
-            // No port at all (RFC 6887 §13.2).
+        let is_wrong = mapping.external_port == 0 || options.port_set.is_some();
+        if options.prefer_failure && is_wrong {
+            // Exactly no port (RFC 6887 §13.2), or exactly a set (RFC 7753 §4.1).
             return Err(ResultCode::MalformedOption);
         }
         let key = Key::for_all(client, mapping.protocol, mapping.port);

@@ -31,10 +31,8 @@ impl Tracked {
     pub fn new(config: &Config, seed: u64) -> Result<Option<Box<Self>>, BlocksError> {
         let of = &config.subscribers;
         of.check()?;
-        let is_wanted = config.blocks.is_some()
-            || of.quotas.are_any()
-            || !of.inside.is_empty()
-            || of.counted;
+        let is_wanted =
+            config.blocks.is_some() || of.quotas.are_any() || !of.inside.is_empty() || of.counted;
         if !is_wanted {
             return Ok(None);
         }

@@ -32,7 +32,13 @@ fn udp_in(nat: &mut Nat, from: (Ipv4Addr, u16), port: u16, now: u64) -> Verdict 
     nat.translate_in(&mut bytes, now)
 }
 
-fn tcp(nat: &mut Nat, ends: [(Ipv4Addr, u16); 2], numbers: [u32; 2], flags: u8, now: u64) -> (Verdict, u16) {
+fn tcp(
+    nat: &mut Nat,
+    ends: [(Ipv4Addr, u16); 2],
+    numbers: [u32; 2],
+    flags: u8,
+    now: u64,
+) -> (Verdict, u16) {
     let [from, to] = ends;
     let mut bytes = Ip::new(from.0, to.0).tcp(&Segment {
         source_port: from.1,
@@ -56,7 +62,10 @@ fn tcp(nat: &mut Nat, ends: [(Ipv4Addr, u16); 2], numbers: [u32; 2], flags: u8, 
 fn a_mapping_is_of_one_protocol() {
     let mut nat = nat(|_| {});
     let port = udp_out(&mut nat, 0);
-    assert_eq!(udp_in(&mut nat, (STRANGER, 1), port, 0), Verdict::Translated);
+    assert_eq!(
+        udp_in(&mut nat, (STRANGER, 1), port, 0),
+        Verdict::Translated
+    );
     let ends = [(STRANGER, 1), (ALIAS, port)];
     assert_eq!(tcp(&mut nat, ends, [1, 0], SYN, 0).0, Verdict::NoMapping);
     let ends = [(HOST, 4_000), (REMOTE, 9_000)];
@@ -73,7 +82,10 @@ fn a_mapping_is_of_one_protocol() {
 fn what_is_filtered_refreshes_nothing() {
     let mut nat = nat(|config| config.udp.filtering = Dependence::Address);
     let port = udp_out(&mut nat, 0);
-    assert_eq!(udp_in(&mut nat, (REMOTE, 9_000), port, 0), Verdict::Translated);
+    assert_eq!(
+        udp_in(&mut nat, (REMOTE, 9_000), port, 0),
+        Verdict::Translated
+    );
     // Answered, it lives five minutes.
     for now in (30..300).step_by(30) {
         let verdict = udp_in(&mut nat, (STRANGER, 1), port, now * 1_000);

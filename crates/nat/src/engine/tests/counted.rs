@@ -114,9 +114,15 @@ fn ports_that_helpers_open_count_for_their_subscriber() {
         let (verdict, second) = ask(&mut nat, 1_001, 0);
         assert_eq!((verdict, ports(&nat)), (Verdict::Translated, 2));
         assert_eq!(ask(&mut nat, 1_002, 0).0, Verdict::OverQuota);
-        assert_eq!(back(&mut nat, (REMOTE, 2_001), second, 0), Verdict::NoMapping);
+        assert_eq!(
+            back(&mut nat, (REMOTE, 2_001), second, 0),
+            Verdict::NoMapping
+        );
         // What was awaited comes: the port is a flow's now, and counts once.
-        assert_eq!(back(&mut nat, (REMOTE, 2_000), first, 0), Verdict::Translated);
+        assert_eq!(
+            back(&mut nat, (REMOTE, 2_000), first, 0),
+            Verdict::Translated
+        );
         audit(&nat);
         assert_eq!(ports(&nat), 3);
         assert_eq!(ask(&mut nat, 1_003, 1_000).0, Verdict::OverQuota);
@@ -130,4 +136,32 @@ fn ports_that_helpers_open_count_for_their_subscriber() {
         assert_eq!(ask(&mut nat, 1_006, 62_000).0, Verdict::Translated);
         audit(&nat);
     }
+}
+
+/// Rules are read again between a request and its answer.
+#[test]
+fn what_a_helper_awaits_outlives_new_rules() {
+    let mut nat = Nat::new(config(1_000)).unwrap();
+    let ask = |nat: &mut Nat, from: u16| {
+        let mut bytes = Ip::new(HOST, REMOTE).udp(from, 69, b"\0\x01file\0octet\0");
+        assert_eq!(nat.translate_out(&mut bytes, 0), Verdict::Translated);
+        u16::from_be_bytes([bytes[20], bytes[21]])
+    };
+    let (kept, lost) = (ask(&mut nat, 1_000), ask(&mut nat, 1_001));
+    let mut rules = crate::rules::Rules::default();
+    let redirect = crate::rules::Redirect::port(protocol::UDP, host(9), 9, lost);
+    rules.insert(redirect).unwrap();
+    nat.set_rules(rules);
+    assert_eq!(
+        back(&mut nat, (REMOTE, 2_000), kept, 1),
+        Verdict::Translated
+    );
+    let mut bytes = Ip::new(REMOTE, ALIAS).udp(2_000, lost, b"data");
+    assert_eq!(nat.translate_in(&mut bytes, 1), Verdict::Translated);
+    assert_eq!(bytes[16..20], host(9).octets());
+    // Late ones are not kept.
+    ask(&mut nat, 1_002);
+    nat.maintain(70_000, 10);
+    nat.set_rules(crate::rules::Rules::default());
+    assert_eq!(nat.rules().len(), 0);
 }

@@ -277,9 +277,8 @@ fn ports_of_a_block_that_is_none_any_more_rest_with_nobody() {
         }
         assert_eq!(got > 0, !free.is_empty(), "{size} {first}");
         nat.maintain(122_000, 1_000);
-        let after = (20..28).filter(|number| {
-            of(*number, 122_000, &mut nat).0 == Verdict::Translated
-        });
+        let after =
+            (20..28).filter(|number| of(*number, 122_000, &mut nat).0 == Verdict::Translated);
         assert!(after.count() > 0, "{size} {first}: free again");
         super::books::audit(&nat);
     }

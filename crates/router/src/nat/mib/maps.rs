@@ -240,15 +240,28 @@ fn hand_over(rows: &Rows, sink: &mut dyn FnMut(Mapped)) {
     };
     match rows {
         Rows::Flows(rows) => rows.iter().for_each(|row| {
-            note(row.protocol, row.inside, row.inside_port, row.alias, row.alias_port);
+            note(
+                row.protocol,
+                row.inside,
+                row.inside_port,
+                row.alias,
+                row.alias_port,
+            );
         }),
         Rows::Mappings(rows) => rows.iter().for_each(|row| {
-            note(row.protocol, row.inside, row.inside_port, row.alias, row.alias_port);
+            note(
+                row.protocol,
+                row.inside,
+                row.inside_port,
+                row.alias,
+                row.alias_port,
+            );
         }),
         Rows::Leases(rows) => {
             for row in rows {
                 for step in 0..row.ports {
-                    let ports = [row.inside_port, row.alias_port].map(|port| port.wrapping_add(step));
+                    let ports =
+                        [row.inside_port, row.alias_port].map(|port| port.wrapping_add(step));
                     note(row.protocol, row.inside, ports[0], row.alias, ports[1]);
                 }
             }
@@ -346,7 +359,14 @@ mod tests {
             let near = name_of(&PARTS, random.number() % (1 << 13));
             let mut asked: Vec<u32> = near.into_iter().chain([3, 9]).take(len).collect();
             if let Some(number) = asked.last_mut() {
-                let others = [*number, *number + 1, number.saturating_sub(1), 0, 300, u32::MAX];
+                let others = [
+                    *number,
+                    *number + 1,
+                    number.saturating_sub(1),
+                    0,
+                    300,
+                    u32::MAX,
+                ];
                 *number = others[random.below(others.len())];
             }
             let at = names.partition_point(|name| *name <= asked);
@@ -373,7 +393,8 @@ mod tests {
             let (mut found, mut begin) = (Vec::new(), 0);
             loop {
                 let mut smallest = Smallest::new(begin, most);
-                rows.iter().for_each(|(index, row)| smallest.note(*index, *row));
+                rows.iter()
+                    .for_each(|(index, row)| smallest.note(*index, *row));
                 let (piece, is_last) = smallest.end();
                 assert!(piece.len() <= most);
                 found.extend(&piece);

@@ -5,7 +5,7 @@
 //! (`subscriber_counters yes`).
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 
@@ -94,8 +94,8 @@ pub struct Objects<'a> {
     small: BTreeMap<Vec<u32>, OwnedValue>,
     asking: RefCell<&'a mut Asking>,
     maps: RefCell<&'a mut Maps>,
-    /// The alias addresses: what has one is of the pool.
-    pool: BTreeSet<Ipv4Addr>,
+    /// The alias addresses, in order: what has one is of the pool.
+    pool: Vec<Ipv4Addr>,
     started_ticks: u32,
     quota: u32,
     is_counted: bool,
@@ -125,7 +125,7 @@ impl<'a> Objects<'a> {
             small: small.all(),
             asking: RefCell::new(asking),
             maps: RefCell::new(maps),
-            pool: overview.config.addresses.iter().copied().collect(),
+            pool: sorted(&overview.config.addresses),
             is_counted: overview.config.subscribers.counted,
             threshold: thresholds.notify_subscriber_mappings,
             started_ticks,
@@ -222,9 +222,13 @@ impl<'a> Objects<'a> {
 
     fn port_map(&self, index: u64) -> Option<(u64, maps::End)> {
         let maps = &mut **self.maps.borrow_mut();
-        let collect =
-            |sink: &mut dyn FnMut(u64, maps::End)| maps::all_ports(&self.asking, sink);
+        let collect = |sink: &mut dyn FnMut(u64, maps::End)| maps::all_ports(&self.asking, sink);
         self.or_fail(maps.ports.at_or_behind(index, collect))
+    }
+
+    /// Pool 1, or none.
+    fn pool_of(&self, alias: Ipv4Addr) -> OwnedValue {
+        OwnedValue::Gauge32(self.pool.binary_search(&alias).is_ok().into())
     }
 
     fn or_fail<T>(&self, found: Result<Option<T>>) -> Option<T> {
@@ -241,7 +245,7 @@ impl<'a> Objects<'a> {
             7 => octets(inside),
             8 => text("external"),
             10 => octets(alias),
-            11 => OwnedValue::Gauge32(self.pool.contains(&alias).into()),
+            11 => self.pool_of(alias),
             _ => OwnedValue::Gauge32(self.subscriber_of(inside)),
         }
     }
@@ -253,10 +257,7 @@ impl<'a> Objects<'a> {
             8 | 10 => OwnedValue::Integer(IPV4),
             9 | 11 => octets(inside),
             12 => OwnedValue::Gauge32(port.into()),
-            13 => {
-                let alias = Ipv4Addr::from_bits(alias as u32);
-                OwnedValue::Gauge32(self.pool.contains(&alias).into())
-            }
+            13 => self.pool_of(Ipv4Addr::from_bits(alias as u32)),
             _ => OwnedValue::Gauge32(self.subscriber_of(inside)),
         }
     }
@@ -382,14 +383,15 @@ impl<'a> Objects<'a> {
 impl Mib for Objects<'_> {
     fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
         for (place, name) in names.iter().enumerate() {
-            let value = match name.strip_prefix(&NATV2[..]).and_then(|of| of.split_at_checked(3)) {
+            let value = match name
+                .strip_prefix(&NATV2[..])
+                .and_then(|of| of.split_at_checked(3))
+            {
                 Some((entry, instance)) if entry == SUBSCRIBERS => self.get_subscriber(instance),
                 Some((entry, instance)) if entry == ADDRESS_MAP => {
                     self.get_map(&ADDRESS_TABLE, instance)
                 }
-                Some((entry, instance)) if entry == PORT_MAP => {
-                    self.get_map(&PORT_TABLE, instance)
-                }
+                Some((entry, instance)) if entry == PORT_MAP => self.get_map(&PORT_TABLE, instance),
                 _ => self.get_small(name),
             };
             sink(place, value.value());
@@ -660,12 +662,16 @@ fn octets(address: Ipv4Addr) -> OwnedValue {
     OwnedValue::OctetString(address.octets().into())
 }
 
-/// Addresses in a row, from 1.
-fn ranges(addresses: &[Ipv4Addr]) -> impl Iterator<Item = (u32, (Ipv4Addr, Ipv4Addr))> {
+fn sorted(addresses: &[Ipv4Addr]) -> Vec<Ipv4Addr> {
     let mut sorted = addresses.to_vec();
     sorted.sort_unstable();
+    sorted
+}
+
+/// Addresses in a row, from 1.
+fn ranges(addresses: &[Ipv4Addr]) -> impl Iterator<Item = (u32, (Ipv4Addr, Ipv4Addr))> {
     let mut ranges: Vec<(Ipv4Addr, Ipv4Addr)> = Vec::new();
-    for address in sorted {
+    for address in sorted(addresses) {
         match ranges.last_mut() {
             Some((_, last)) if last.to_bits() + 1 == address.to_bits() => *last = address,
             _ => ranges.push((address, address)),

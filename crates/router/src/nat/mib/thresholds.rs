@@ -122,8 +122,7 @@ impl WatchedSubscribers {
 
     /// A subscriber that is at its threshold: whether it is to be told now.
     pub fn is_due(&mut self, index: u32, now_millis: u64) -> bool {
-        if self.told >= TOLD_AT_ONCE
-            || self.at.len() >= REMEMBERED && !self.at.contains_key(&index)
+        if self.told >= TOLD_AT_ONCE || self.at.len() >= REMEMBERED && !self.at.contains_key(&index)
         {
             return false;
         }

@@ -280,7 +280,10 @@ fn orders(records: &[Record]) -> ([Vec<u32>; 2], u16) {
             .map(|(number, record)| (key(record, by), number))
             .collect();
         order.sort_unstable();
-        order.into_iter().map(|(_, number)| number).collect::<Vec<u32>>()
+        order
+            .into_iter()
+            .map(|(_, number)| number)
+            .collect::<Vec<u32>>()
     };
     let width = |record: &Record| record.ports.1.saturating_sub(record.ports.0);
     let widest = records.iter().map(width).max().unwrap_or(0);

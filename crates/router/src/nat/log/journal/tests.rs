@@ -469,7 +469,10 @@ fn a_long_file_is_closed_while_the_next_one_is_written() {
     let session = |number: u32| Record {
         inside: Ipv4Addr::from_bits(0x6440_0000 + number),
         alias: alias(0),
-        ports: (1_024 + number as u16 % 60_000, 1_024 + number as u16 % 60_000),
+        ports: (
+            1_024 + number as u16 % 60_000,
+            1_024 + number as u16 % 60_000,
+        ),
         ..Record::mark(at + u64::from(number), What::SessionMade)
     };
     let mut records = vec![Record::mark(at, What::Started)];
@@ -489,7 +492,11 @@ fn a_long_file_is_closed_while_the_next_one_is_written() {
     assert_eq!(super::last(directory.path()).unwrap(), Some(end));
     assert_eq!(ask_it().len(), 1);
     // The start does not look for blocks where there are sessions.
-    assert!(super::held::followed(directory.path()).unwrap().has_sessions);
+    assert!(
+        super::held::followed(directory.path())
+            .unwrap()
+            .has_sessions
+    );
     let mut journal = Journal::new(directory.path(), limits).unwrap();
     assert!(!is_closed());
     write(&mut journal, Record::mark(at + 60_001, What::Resumed));
