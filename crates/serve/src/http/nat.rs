@@ -130,6 +130,13 @@ pub async fn statistics(shared: Arc<Shared>, request: Parts) -> Result<Response,
     Ok(response(answered.rows, Format::Json))
 }
 
+/// Whether a translation can be asked here, and whether this asker is told
+/// what it has.
+pub fn is_told(shared: &Shared, request: &Parts) -> Option<bool> {
+    let is_there = shared.nat.path().is_some_and(|path| path.exists());
+    is_there.then(|| admitted(shared, request).is_ok())
+}
+
 /// Who asks, if it may be told.
 fn admitted(shared: &Shared, request: &Parts) -> Result<Source, Problem> {
     let source = source_of(request);

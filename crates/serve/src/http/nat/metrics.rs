@@ -147,7 +147,7 @@ impl Pool {
 }
 
 /// Families of one value: name, what it is, kind, where the value stands.
-const FAMILIES: [(&str, &str, &str, &str); 13] = [
+const FAMILIES: [(&str, &str, &str, &str); 15] = [
     ("flows", "Conversations", "gauge", "flows"),
     ("flows_max", "Most conversations", "gauge", "flows_max"),
     (
@@ -179,6 +179,18 @@ const FAMILIES: [(&str, &str, &str, &str); 13] = [
         "Conversations ended by the operator or the rules",
         "counter",
         "flows_removed",
+    ),
+    (
+        "addresses_exhausted_total",
+        "Packets that began nothing because no outside address had room for their subscriber",
+        "counter",
+        "addresses_exhausted",
+    ),
+    (
+        "fragments_dropped_total",
+        "Later fragments given up: no room to hold them, or their first one did not come",
+        "counter",
+        "fragments_dropped",
     ),
     ("leases", "Ports asked for by PCP", "gauge", "leases"),
     ("subscribers", "Subscribers", "gauge", "subscribers"),
