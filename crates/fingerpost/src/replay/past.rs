@@ -310,7 +310,9 @@ fn replayed(files: Vec<Opened>, sought: &Sought, limits: Limits, at_micros: u64)
     // The daemon's own, by the name that errors give it.
     let is_own = |one: &Found| sought.name.as_deref() == Some(called(&one.name));
     let last = |is: &dyn Fn(&Found) -> bool| all.iter().rposition(is);
-    let at = last(&named).or_else(|| last(&is_it)).or_else(|| last(&is_own));
+    let at = last(&named)
+        .or_else(|| last(&is_it))
+        .or_else(|| last(&is_own));
     let found = at.map(|at| all.swap_remove(at));
     let reach = match (&end, &found) {
         (End::Whole, Some(found)) => playing.reaches(found.inode, &found.name),

@@ -432,7 +432,12 @@ fn words_that_make_no_sense_are_refused_and_others_may_not_read() {
     let complaint = String::from_utf8_lossy(&unknown.stderr);
     assert_eq!(unknown.status.code(), Some(3), "{complaint}");
     assert!(complaint.contains("it has: own"), "{complaint}");
-    let own = asks(&other, &kept.history(), now_micros(), &["link", "-n", "own"]);
+    let own = asks(
+        &other,
+        &kept.history(),
+        now_micros(),
+        &["link", "-n", "own"],
+    );
     assert!(said(own).contains("br0"));
     up.end();
 }
