@@ -48,7 +48,7 @@ pub use multicast_route::{MulticastRoute, multicast_route};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use neighbour_table::{neighbour_table, neighbour_times};
 pub use netconf::{Netconf, NetconfSetting, netconf};
-pub use nexthop::nexthop;
+pub use nexthop::{nexthop, nexthop_unbalanced};
 pub use nexthop_bucket::nexthop_bucket;
 pub use other_route::other_route;
 pub use port_vlans::{PortVlans, VlanRange, port_vlans};

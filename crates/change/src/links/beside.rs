@@ -137,7 +137,11 @@ impl Beside {
             let Ok(namespace) = namespace_of(rows, own) else {
                 continue;
             };
-            if rows.namespace.as_ref().is_some_and(|(_, inode)| *inode != namespace.inode()) {
+            if rows
+                .namespace
+                .as_ref()
+                .is_some_and(|(_, inode)| *inode != namespace.inode())
+            {
                 continue;
             }
             let now = indexes_now(rows, &Listing::read(&namespace)?);
@@ -154,7 +158,9 @@ impl Beside {
             let lost = rows.links.iter().filter(|link| {
                 let is_usual = |name: &str| USUAL_QDISCS.contains(&name);
                 let before = link.qdisc.as_deref().filter(|name| !is_usual(name));
-                let after = listing.named(&link.name).and_then(|link| link.qdisc.as_deref());
+                let after = listing
+                    .named(&link.name)
+                    .and_then(|link| link.qdisc.as_deref());
                 before.is_some() && before != after
             });
             back.qdiscs.extend(lost.map(|link| link.name.clone()));
@@ -213,7 +219,10 @@ fn rows_again(
     now: &HashMap<u32, u32>,
     back: &mut Back,
 ) -> Result<()> {
-    let others = rows.others.iter().filter(|row| !matches!(row, Item::Fdb(_)));
+    let others = rows
+        .others
+        .iter()
+        .filter(|row| !matches!(row, Item::Fdb(_)));
     let others: Vec<Item> = others.map(|row| moved(row, now)).collect();
     if others.is_empty() {
         return Ok(());
@@ -310,16 +319,35 @@ impl Back {
         );
         report.note("rows_put_back", self.rows, (self.rows > 0).then_some(text));
         let text = format!("{} ports are in their masters again", self.ports);
-        report.note("ports_put_back", self.ports, (self.ports > 0).then_some(text));
-        let text = format!("{} settings under /proc/sys are as they were", self.settings);
-        report.note("settings_put_back", self.settings, (self.settings > 0).then_some(text));
+        report.note(
+            "ports_put_back",
+            self.ports,
+            (self.ports > 0).then_some(text),
+        );
+        let text = format!(
+            "{} settings under /proc/sys are as they were",
+            self.settings
+        );
+        report.note(
+            "settings_put_back",
+            self.settings,
+            (self.settings > 0).then_some(text),
+        );
         let many = self.qdiscs.len();
-        let named: Vec<&str> = self.qdiscs.iter().take(MAX_NAMED).map(|name| &**name).collect();
+        let named: Vec<&str> = self
+            .qdiscs
+            .iter()
+            .take(MAX_NAMED)
+            .map(|name| &**name)
+            .collect();
         let more = match many.saturating_sub(MAX_NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let text = format!("their queueing discipline is another: {}{more}", named.join(", "));
+        let text = format!(
+            "their queueing discipline is another: {}{more}",
+            named.join(", ")
+        );
         report.note("qdiscs_lost", many, (many > 0).then_some(text));
     }
 }

@@ -166,7 +166,8 @@ impl Configuration {
             let Some(current) = now.get(index).and_then(|index| found.get(index)) else {
                 continue;
             };
-            let (Some(before), Some(after)) = (self.each.get(*which), after.each.get(*current)) else {
+            let (Some(before), Some(after)) = (self.each.get(*which), after.each.get(*current))
+            else {
                 continue;
             };
             let pairs = before.iter().zip(after);

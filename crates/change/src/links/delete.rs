@@ -275,11 +275,17 @@ fn bring_back(
     let request: Request = journal::request(journal)?;
     let how = linux::links::How::default();
     let of_links = rows.clone();
-    let back = links::recreate(&job.namespace, of_links, group, how, &mut |told| match told {
-        Told::Done { .. } => report.step(),
-        Told::Failed(failure) => report.failed(&failure),
-        Told::Sent(_) => {}
-    })?;
+    let back = links::recreate(
+        &job.namespace,
+        of_links,
+        group,
+        how,
+        &mut |told| match told {
+            Told::Done { .. } => report.step(),
+            Told::Failed(failure) => report.failed(&failure),
+            Told::Sent(_) => {}
+        },
+    )?;
     let beside = request.beside.put_back(&rows, &job.namespace, report)?;
     beside.tell(report);
     let failed = back.failed + beside.failed;
