@@ -77,8 +77,10 @@ fn every_command_names_a_word_that_it_does_not_know() {
         );
         assert!(output.stdout.is_empty(), "{arguments:?}");
         let first = complaint.lines().next().unwrap_or_default();
+        // iproute2 names its options with one dash.
+        let named = if status == 255 { "-dance" } else { "--dance" };
         assert_eq!(
-            first.matches("--dance").count(),
+            first.matches(named).count(),
             1,
             "{arguments:?}: {complaint}"
         );

@@ -41,6 +41,8 @@ pub struct Options {
     pub timestamp: bool,
     /// `-ts`
     pub short_timestamp: bool,
+    /// `-compressvlans`
+    pub ranges: bool,
     /// `-V`
     pub version: bool,
     /// An option that is understood and not built.
@@ -129,7 +131,7 @@ const BRIDGE: &[(&str, Means)] = &[
     ("6", Means::Family(table::AF_INET6)),
     ("netns", Means::Netns),
     ("color", COLOUR),
-    ("compressvlans", Means::NotBuilt),
+    ("compressvlans", Means::Set(|options| options.ranges = true)),
     ("force", Means::Set(|options| options.force = true)),
     ("json", Means::Set(|options| options.json = true)),
     ("pretty", Means::Set(|options| options.pretty = true)),

@@ -603,8 +603,13 @@ fn killed_while_it_makes_links() {
         let after = whole.mul_f64(random.below(1000) as f64 / 900.0);
         let ended = killed(&place, ADD, after);
         if !place.has_open_journal() {
-            // It was killed before it began, or was through.
-            assert!(ended || place.links() == strangers, "{round}");
+            // It was killed before it began, or was through: what is there
+            // then is looked at below.
+            let has_begun = place.links() != strangers;
+            assert!(
+                ended || !has_begun || place.names().len() == strangers.len() + 300,
+                "{round}"
+            );
         } else if round % 2 == 0 {
             place.does("add --resume");
         } else {
