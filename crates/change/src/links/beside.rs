@@ -6,6 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use linux::links::journal::Rows;
@@ -27,6 +29,9 @@ use crate::rows::undo::{Undo, along_with};
 
 /// Queueing disciplines that links have unasked.
 const USUAL_QDISCS: [&str; 3] = ["noqueue", "noop", "mq"];
+/// How often carriers are looked at, and the time between.
+const CARRIER_LOOKS: usize = 40;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// So many links are named that are not wholly as they were.
 const MAX_NAMED: usize = 5;
 
@@ -152,6 +157,7 @@ impl Beside {
                 back.failed += 1;
                 report.fail(&name, "set it again", &why, None);
             }
+            carriers(rows, &namespace)?;
             rows_again(rows, &namespace, &now, &mut back)?;
             entries_again(rows, &namespace, &now, &mut back)?;
             let listing = Listing::read(&namespace)?;
@@ -211,6 +217,31 @@ fn indexes_now(rows: &Rows, listing: &Listing) -> HashMap<u32, u32> {
     let links = rows.links.iter();
     let now = links.filter_map(|link| Some((link.index, listing.named(&link.name)?.index)));
     now.collect()
+}
+
+/// Waits until links that had a carrier have one again, where a next hop is
+/// to be made: the kernel takes none over a link without, and looks at
+/// carriers by and by.
+fn carriers(rows: &Rows, namespace: &Namespace) -> Result<()> {
+    if !rows
+        .others
+        .iter()
+        .any(|row| matches!(row, Item::Nexthop(_)))
+    {
+        return Ok(());
+    }
+    for _ in 0..CARRIER_LOOKS {
+        let listing = Listing::read(namespace)?;
+        let waits = |link: &table::Link| {
+            let now = listing.named(&link.name);
+            link.has_carrier() && now.is_some_and(|now| now.is_up() && !now.has_carrier())
+        };
+        if !rows.links.iter().any(waits) {
+            break;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(())
 }
 
 fn rows_again(

@@ -59,8 +59,7 @@ fn show(session: &mut Session, words: &[String], out: &mut impl Write) -> Result
         let Some(told) = told.filter(|told| is_asked(told.link)) else {
             return Ok(());
         };
-        let is_shown =
-            |range: &VlanRange| vlan == 0 || (range.first..=range.last).contains(&vlan);
+        let is_shown = |range: &VlanRange| vlan == 0 || (range.first..=range.last).contains(&vlan);
         let mut vlans = Vec::new();
         for range in told.ranges.iter().filter(|range| is_shown(range)) {
             let (is_pvid, untagged) = (range.is_pvid, range.untagged);
@@ -68,8 +67,7 @@ fn show(session: &mut Session, words: &[String], out: &mut impl Write) -> Result
                 vlans.push((range.first, range.last, is_pvid, untagged));
                 continue;
             }
-            let each =
-                (range.first..=range.last).filter(|number| vlan == 0 || vlan == *number);
+            let each = (range.first..=range.last).filter(|number| vlan == 0 || vlan == *number);
             vlans.extend(each.map(|number| (number, number, is_pvid, untagged)));
         }
         if !vlans.is_empty() {

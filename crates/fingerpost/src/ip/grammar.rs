@@ -303,9 +303,7 @@ fn said_once(key: &Key, text: &str, told: &[Told<'_>]) -> Result<(), Stop> {
     };
     let is_it = |told: &Told<'_>| told.key.is_some_and(|key| key.once == Some(name));
     match told.iter().any(is_it) {
-        true => Err(Stop::wrong(format!(
-            "Error: duplicate \"{name}\": \"{text}\" is the second value."
-        ))),
+        true => Err(Stop::duplicate(name, text)),
         false => Ok(()),
     }
 }

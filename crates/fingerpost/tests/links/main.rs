@@ -315,6 +315,9 @@ const BESIDE: &str = "\
     route add 2001:db8:1::/48 via 2001:db8::9
     neigh add 10.0.0.9 lladdr 02:00:00:00:00:09 dev br0
     neigh add proxy 10.0.0.77 dev br0
+";
+/// What wants a carrier.
+const NEXTHOPS: &str = "\
     nexthop add id 1 via 10.0.0.9 dev br0
     nexthop add id 2 group 1
     route add 10.3.0.0/16 nhid 2
@@ -327,6 +330,12 @@ fn what_goes_with_links_comes_back_with_them() {
     };
     let netns = &place.netns;
     netns.ip_batch(BESIDE).unwrap();
+    let came = wait_until(PATIENCE, "a carrier", || {
+        let told = netns.ip(&["link", "show", "br0"]).unwrap();
+        told.contains("LOWER_UP").then_some(())
+    });
+    came.unwrap();
+    netns.ip_batch(NEXTHOPS).unwrap();
     let script = "bridge fdb add 02:00:00:00:00:77 dev v0 master static
         bridge fdb append 00:00:00:00:00:00 dev vx0 dst 10.0.0.2
         bridge fdb add 02:00:00:00:00:78 dev vx0 dst 10.0.0.3
@@ -335,9 +344,9 @@ fn what_goes_with_links_comes_back_with_them() {
     netns.run("sh", &["-ec", script]).unwrap();
     let told = || {
         let ask =
-            "ip route show table all; ip -6 route show table all | grep -v fe80 | grep -v ff00
+            "ip -4 route show table all; ip -6 route show table all | grep -v 'fe80\\|ff00'
             ip neigh show nud permanent; ip neigh show proxy; ip nexthop
-            bridge fdb | grep -v '33:33:\\|01:00:5e:' | sort; bridge link | grep -o 'master br0'
+            bridge fdb | grep 'static\\|permanent' | grep -v '33:33:\\|01:00:5e:' | sort; bridge link | grep -o 'master br0'
             cd /proc/sys/net; grep . ipv4/conf/br0/rp_filter ipv4/conf/br0/arp_ignore \
             ipv6/conf/vx0/accept_ra ipv6/conf/vx0/accept_redirects";
         netns.run("sh", &["-c", ask]).unwrap()
