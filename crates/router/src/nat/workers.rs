@@ -48,13 +48,6 @@ pub struct Beside {
     log: Options,
 }
 
-impl Beside {
-    /// Whether anything is written down.
-    pub fn is_any(&self) -> bool {
-        self.log.events() != (0, 0)
-    }
-}
-
 /// See the module.
 pub struct Translation {
     settings: Settings,
