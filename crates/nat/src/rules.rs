@@ -375,6 +375,16 @@ impl Rules {
         Ok(handle)
     }
 
+    /// Has a redirect of [`Rules::expect`] end later, or earlier. One that stays
+    /// until it is removed, or is gone, is left as it is. O(1).
+    pub(crate) fn expect_until(&mut self, handle: Handle, until_millis: u64) {
+        if let Ok(rule) = self.rule_mut(handle)
+            && rule.dynamic
+        {
+            rule.until_millis = Some(until_millis);
+        }
+    }
+
     fn insert_rule(
         &mut self,
         redirect: Redirect,
