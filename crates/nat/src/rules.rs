@@ -375,13 +375,13 @@ impl Rules {
         Ok(handle)
     }
 
-    /// Has a redirect of [`Rules::expect`] end later, or earlier. One that stays
-    /// until it is removed, or is gone, is left as it is. O(1).
-    pub(crate) fn expect_until(&mut self, handle: Handle, until_millis: u64) {
+    /// Has a redirect of [`Rules::expect`] end later than it would. One that
+    /// has no end, or is gone, is left as it is. O(1).
+    pub(crate) fn expect_longer(&mut self, handle: Handle, until_millis: u64) {
         if let Ok(rule) = self.rule_mut(handle)
-            && rule.dynamic
+            && let Some(until) = &mut rule.until_millis
         {
-            rule.until_millis = Some(until_millis);
+            *until = until_millis.max(*until);
         }
     }
 

@@ -280,7 +280,7 @@ impl Nat {
             let own = (wanted.inside, wanted.inside_port.wrapping_add(step));
             match self.rules.inbound(&asked, false, now) {
                 Some(found) if (found.address, found.port) == (Some(own.0), own.1) => {
-                    self.rules.expect_until(found.handle, until_millis);
+                    self.rules.expect_longer(found.handle, until_millis);
                 }
                 Some(_) => return false,
                 None => {
