@@ -6,6 +6,7 @@
 //!   pattern, or a million from a file.
 //! - [`links`]: links by the thousand, made, deleted, changed, each kind of
 //!   work with a journal.
+//! - [`state`]: links and rows as files say they are to be.
 //! - [`pattern`]: numbers in words.
 //! - [`drill`]: links made to be measured, and removed again.
 //! - [`arguments`]: what commands' definitions are made of.
@@ -18,3 +19,4 @@ pub mod drill;
 pub mod links;
 pub mod pattern;
 pub mod rows;
+pub mod state;
