@@ -130,7 +130,7 @@ impl WatchedSubscribers {
         }
         let (watch, seen) = self.at.entry(index).or_default();
         // One that was below at the last look comes to it now.
-        watch.is_at &= *seen + 1 >= self.look;
+        watch.is_told &= *seen + 1 >= self.look;
         *seen = self.look;
         let is_due = watch.look(true, now_millis, SUBSCRIBER_SECS);
         self.told += usize::from(is_due);
