@@ -1,5 +1,5 @@
 //! `cargo xtask pictures`: those of the README, made anew into
-//! `docs/pictures`. The page and `top` are run by their tests (the ignored
+//! `docs/pictures`, and the page's layouts at three widths. The page and `top` are run by their tests (the ignored
 //! ones, which look for a minute); the growth is drawn of what was measured
 //! last and kept in `docs/bench`.
 
@@ -19,6 +19,10 @@ use crate::host;
 const CASE: &str = "arp";
 const JOB: &str = "list as arp";
 
+/// Which layouts of the page are kept: widths, and parts of it.
+const WIDTHS: [u32; 3] = [360, 768, 1440];
+const PARTS: [&str; 3] = ["overview", "routes", "rules"];
+
 /// Makes all of them.
 pub fn run() -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
@@ -35,6 +39,7 @@ pub fn run() -> Result<ExitCode> {
     }
     let page = made.join("page/picture.png");
     fs::copy(&page, pictures.join("page.png")).with_context(|| page.display().to_string())?;
+    layouts(root, &made.join("page"), &pictures.join("layouts"))?;
     let top = made.join("top.ansi");
     let text = fs::read_to_string(&top).with_context(|| top.display().to_string())?;
     fs::write(pictures.join("top.svg"), screen::svg(&text))?;
@@ -43,6 +48,23 @@ pub fn run() -> Result<ExitCode> {
         growth(&root.join("docs/bench"))?,
     )?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page at three widths, as its test looks at them.
+fn layouts(root: &Path, made: &Path, kept: &Path) -> Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(root).args(["test", "-p", "fingerpost"]);
+    cargo.args(["--test", "page", "--", "by_keys_alone_and_on_a_phone"]);
+    done(&mut cargo)?;
+    fs::create_dir_all(kept)?;
+    for width in WIDTHS {
+        for part in PARTS {
+            let name = format!("{width}-{part}.png");
+            let from = made.join(&name);
+            fs::copy(&from, kept.join(&name)).with_context(|| from.display().to_string())?;
+        }
+    }
+    Ok(())
 }
 
 /// The newest kept measurement of the case.

@@ -6,7 +6,9 @@
 //! Called by `main`; the work itself is [`linux::links`].
 
 mod add;
+mod beside;
 pub mod command;
+mod configuration;
 mod delete;
 mod grammar;
 mod journal;

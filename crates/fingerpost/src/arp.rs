@@ -32,6 +32,7 @@ pub fn command() -> Command {
 /// line is said on standard error and ends with 2; what was not found or
 /// not done ends with 1.
 pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
+    foreign::give_up_before_words()?;
     if called == Called::ByItsName && !arguments::are_ours(&arguments) {
         return net_tools::run(arguments);
     }

@@ -29,6 +29,11 @@ const MOST_BYTES: usize = 64 << 10;
 /// Tables that there are without a rule.
 const TABLES: [&str; 4] = ["main", "local", "default", "all"];
 
+/// What may be done with ip's objects.
+const VERBS: [&str; 9] = [
+    "show", "list", "get", "add", "delete", "change", "replace", "set", "flush",
+];
+
 /// Whether bash asks. Kept, since clap takes the variable away before it asks
 /// for values.
 static IS_BASH: AtomicBool = AtomicBool::new(false);
@@ -119,11 +124,7 @@ impl Kind {
         match self {
             Self::Link => column(Object::Link, "ifname", Filter::default(), from),
             Self::Namespace => Namespace::names(),
-            Self::Table => {
-                let of_rules = column(Object::Rule, "table", Filter::default(), from);
-                let usual = TABLES.iter().map(|table| (*table).to_owned());
-                usual.chain(of_rules).collect()
-            }
+            Self::Table => tables(from),
             Self::Prefix(object) => prefixes(object, current, from),
             Self::Source => sources(from),
             Self::Columns(object) => columns(object, current),
@@ -148,6 +149,7 @@ fn with_values(command: Command, typed: &Typed, object: Option<Object>) -> Comma
             (Some(kind), _) if !is_positional => of_kind(kind, typed),
             (_, Some(object)) if id == "words" => of_words(object, typed),
             _ if id == "arguments" && foreign => of_kind(Kind::Link, typed),
+            _ if id == "arguments" && command.get_name() == "ip" => of_ip(typed),
             _ => continue,
         };
         command = command.mut_arg(&id, |arg: Arg| arg.add(completer));
@@ -169,29 +171,68 @@ fn of_kind(kind: Kind, typed: Typed) -> ArgValueCompleter {
     })
 }
 
+/// ip's objects, behind one what may be done with it, and behind that what
+/// picks rows.
+fn of_ip(typed: Typed) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let words = typed.words.iter().skip_while(|word| *word != "ip").skip(1);
+        let mut valued = false;
+        let said: Vec<&String> = words
+            .filter(|word| {
+                let is_value =
+                    std::mem::replace(&mut valued, ["-n", "-f"].contains(&word.as_str()));
+                !is_value && !word.starts_with('-')
+            })
+            .collect();
+        let known = |word: &&String| {
+            let mut objects = ask::OBJECTS.into_iter();
+            objects.find(|one| *one != Object::Fdb && ask::name(*one).starts_with(word.as_str()))
+        };
+        let current = current.to_string_lossy();
+        if valued {
+            return beginning(&current, Namespace::names());
+        }
+        match (said.first().map(known), said.len()) {
+            (None, _) => {
+                let objects = ask::OBJECTS.iter().filter(|one| **one != Object::Fdb);
+                let names = objects
+                    .map(|one| ask::name(*one))
+                    .chain(["netns", "monitor"]);
+                beginning(&current, names.map(str::to_owned).collect())
+            }
+            (Some(Some(_)), 1) => beginning(&current, VERBS.map(str::to_owned).to_vec()),
+            (Some(Some(object)), _) => words_at(object, &typed, &current),
+            (Some(None), _) => Vec::new(),
+        }
+    })
+}
+
 /// ip's own words: behind one that has a value, its values.
 fn of_words(object: Object, typed: Typed) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
-        let current = current.to_string_lossy();
-        let words = || of_object(FILTERS, object);
-        let last = typed.last();
-        let is_valued = |word: &&view::conditions::Word<Filter>| word.value.is_some();
-        let of_last = words().find(|word| word.bare.contains(&last));
-        if let Some(kind) = Kind::of(last, Some(object)) {
-            return beginning(&current, kind.values(&current, &typed.from()));
-        }
-        if of_last.as_ref().is_some_and(is_valued) {
-            return Vec::new();
-        }
-        let spoken = ["show"].into_iter();
-        let spoken = spoken.chain(words().flat_map(|word| word.bare.iter().copied()));
-        let names = match object {
-            Object::Link => Kind::Link.values(&current, &typed.from()),
-            _ => Vec::new(),
-        };
-        let all = spoken.filter(|word| !word.contains(' ')).map(str::to_owned);
-        beginning(&current, all.chain(names).collect())
+        words_at(object, &typed, &current.to_string_lossy())
     })
+}
+
+fn words_at(object: Object, typed: &Typed, current: &str) -> Vec<CompletionCandidate> {
+    let words = || of_object(FILTERS, object);
+    let last = typed.last();
+    let is_valued = |word: &&view::conditions::Word<Filter>| word.value.is_some();
+    let of_last = words().find(|word| word.bare.contains(&last));
+    if let Some(kind) = Kind::of(last, Some(object)) {
+        return beginning(current, kind.values(current, &typed.from()));
+    }
+    if of_last.as_ref().is_some_and(is_valued) {
+        return Vec::new();
+    }
+    let spoken = ["show"].into_iter();
+    let spoken = spoken.chain(words().flat_map(|word| word.bare.iter().copied()));
+    let names = match object {
+        Object::Link => Kind::Link.values(current, &typed.from()),
+        _ => Vec::new(),
+    };
+    let all = spoken.filter(|word| !word.contains(' ')).map(str::to_owned);
+    beginning(current, all.chain(names).collect())
 }
 
 /// Those that begin so, each once, in order. Anybody who may name a link
@@ -294,6 +335,19 @@ fn prefixes(object: Object, current: &str, from: &From) -> Vec<String> {
         _ => return Vec::new(),
     };
     column(object, name, filter, from)
+}
+
+/// Tables that rules name, and those of the first routes: all where there
+/// are few.
+fn tables(from: &From) -> Vec<String> {
+    let usual = TABLES.iter().map(|table| (*table).to_owned());
+    let of_rules = column(Object::Rule, "table", Filter::default(), from);
+    let all = Filter {
+        table: Some("all".to_owned()),
+        ..Filter::default()
+    };
+    let of_routes = column(Object::Route, "table", all, from);
+    usual.chain(of_rules).chain(of_routes).collect()
 }
 
 /// The kernel, and those that feed routes.

@@ -58,6 +58,10 @@ pub fn question(
     if question.object == Object::Neigh && question.output.statistics {
         tables.neighbour_samples = Arc::new(ages(question, namespace)?);
     }
+    let with_objects = question.object == Object::Route && question.output.details;
+    if with_objects || question.object == Object::Nexthop {
+        interrupted |= objects(namespace, &mut tables)?;
+    }
     let context = Context {
         links: &tables.links,
         tables: Some(&tables),
@@ -200,6 +204,25 @@ pub fn links(namespace: &Namespace, output: &Output) -> Result<(Tables, bool)> {
     tables.link_counters = Arc::new(Sample::new(now_millis(), sampled));
     tables.host.unannounced = Arc::new(Sample::new(now_millis(), unannounced));
     Ok((tables, interrupted))
+}
+
+/// Next-hop objects, and how long groups of them have been unbalanced. Gives
+/// whether they changed meanwhile.
+fn objects(namespace: &Namespace, tables: &mut Tables) -> Result<bool> {
+    let mut writer = Writer::default();
+    let mut unbalanced = Vec::new();
+    let interrupted = each_row(namespace, &Dump::Nexthops, &mut |message| {
+        let row = decode::nexthop(message.payload)?;
+        if let Some(time) = decode::nexthop_unbalanced(message.payload) {
+            unbalanced.push((row.id, time));
+        }
+        writer.apply(Change::PutNexthop(row))?;
+        Ok(())
+    })
+    .context("cannot list next hops")?;
+    tables.nexthops = writer.tables().nexthops.clone();
+    tables.host.unbalanced = Arc::new(Sample::new(now_millis(), unbalanced));
+    Ok(interrupted)
 }
 
 /// The ages of neighbours: they are no part of the rows.

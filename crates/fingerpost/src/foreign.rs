@@ -70,6 +70,20 @@ pub fn version(tool: &str) -> String {
     format!("{tool} of fingerpost {}", env!("CARGO_PKG_VERSION"))
 }
 
+/// What any command by another tool's name needs: to change tables, to find
+/// and enter other namespaces, to connect to another user's daemon.
+const ANY: CapabilitySet = CapabilitySet::NET_ADMIN
+    .union(CapabilitySet::SYS_ADMIN)
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::SYS_PTRACE);
+
+/// Gives up what no such command needs. Called before its words are read: a
+/// name among them is looked up while they are, and who is asked is a
+/// stranger ([`host::ask_all`] gives up the rest for those threads).
+pub fn give_up_before_words() -> Result<()> {
+    privileges::give_up_but(ANY).context("cannot give up privileges")
+}
+
 /// Gives up what a change of the kernel's tables does not need; `enters`: it
 /// is about another namespace.
 pub fn give_up_but_changes(enters: bool) -> Result<()> {

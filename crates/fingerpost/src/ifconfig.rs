@@ -39,6 +39,7 @@ pub fn command() -> Command {
 /// line is said on standard error and ends with 2, in net-tools' words with
 /// net-tools' status; a link that is not there ends with 1.
 pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
+    foreign::give_up_before_words()?;
     let wanted = match arguments::parse(arguments, called) {
         Ok(wanted) => wanted,
         Err(error) => return Ok(foreign::refused(&error)),

@@ -45,11 +45,13 @@ pub fn command() -> Command {
 
 /// Runs netstat(8). `arguments` are those after the name.
 pub fn run(arguments: Vec<OsString>) -> Result<ExitCode> {
+    foreign::give_up_before_words()?;
     answer("netstat", arguments::netstat(arguments))
 }
 
 /// Runs route(8).
 pub fn run_route(arguments: Vec<OsString>) -> Result<ExitCode> {
+    foreign::give_up_before_words()?;
     answer("route", arguments::route(arguments))
 }
 

@@ -174,7 +174,15 @@ fn what_it_has_is_shown_ended_and_limited_anew_while_it_runs() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("sesions"));
     let more = format!("{RULES}limit sessions 3\ntimeout udp_unreplied 3600\n");
     fs::write(trial.path("rules"), more).unwrap();
-    assert!(trial.nat(&["reload"]).status.success());
+    assert_eq!(trial.nat(&["reload"]).stdout, b"reloaded true\n");
+    // What takes a restart is said to who asked.
+    let larger = RULES.replace("size 256", "size 512");
+    let larger = format!("{larger}limit sessions 3\ntimeout udp_unreplied 3600\n");
+    fs::write(trial.path("rules"), larger).unwrap();
+    let output = String::from_utf8(trial.nat(&["reload"]).stdout).unwrap();
+    assert!(output.contains("reloaded true"), "{output}");
+    assert!(output.contains("for_the_next_start"), "{output}");
+    assert!(output.contains("the size of blocks"), "{output}");
     assert!(trial.nat(&["clear", "--all"]).status.success());
     assert_eq!(trial.count("flows", &[]), 0);
     trial.send(4, 30);

@@ -126,6 +126,20 @@ impl Namespace {
         }
     }
 
+    /// How people know it: the name it was opened by or has under
+    /// `/run/netns`, else the path it was opened by, or its number.
+    pub fn known_as(&self) -> String {
+        if !self.is_current {
+            return self.spec();
+        }
+        let has_number = |name: &String| {
+            let metadata = fs::metadata(Path::new(NAMES).join(name));
+            metadata.is_ok_and(|metadata| metadata.ino() == self.inode)
+        };
+        let named = Self::names().into_iter().find(has_number);
+        named.unwrap_or_else(|| format!("net:[{}]", self.inode))
+    }
+
     fn from_path(path: PathBuf, name: Option<Box<str>>) -> Result<Self, Error> {
         let opened = File::open(&path).and_then(|file| {
             if !is_nsfs(&fstatfs(&file)?) {

@@ -40,13 +40,15 @@ pub use announced_prefix::{AnnouncedPrefix, announced_prefix};
 pub use fdb::fdb;
 pub use ip_statistics::{Ipv6Layout, Ipv6Statistics};
 pub(crate) use link::{LINKDOWN_SETTINGS, V4_FORWARDS, V6_DISABLED, V6_IGNORES};
-pub use link::{ipv6_statistics, link, link_counters, link_event, link_index, link_stats};
+pub use link::{
+    ipv6_statistics, link, link_configuration, link_counters, link_event, link_index, link_stats,
+};
 pub use multicast_group::bridge_groups;
 pub use multicast_route::{MulticastRoute, multicast_route};
 pub use neighbour::{neighbour, neighbour_ages};
 pub use neighbour_table::{neighbour_table, neighbour_times};
 pub use netconf::{Netconf, NetconfSetting, netconf};
-pub use nexthop::nexthop;
+pub use nexthop::{nexthop, nexthop_unbalanced};
 pub use nexthop_bucket::nexthop_bucket;
 pub use other_route::other_route;
 pub use port_vlans::{PortVlans, VlanRange, port_vlans};

@@ -170,6 +170,7 @@ pub(crate) mod nha {
     pub(crate) const RES_GROUP_BUCKETS: u16 = 1;
     pub(crate) const RES_GROUP_IDLE_TIMER: u16 = 2;
     pub(crate) const RES_GROUP_UNBALANCED_TIMER: u16 = 3;
+    pub(crate) const RES_GROUP_UNBALANCED_TIME: u16 = 4;
     pub(crate) const MASTER: u16 = 10;
     pub(crate) const RES_BUCKET: u16 = 13;
     /// Inside `RES_BUCKET`.

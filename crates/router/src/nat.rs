@@ -31,7 +31,7 @@ use log::record::What;
 use log::{Log, Options};
 use mib::Snmp;
 use report::Report;
-use settings::Settings;
+use settings::{Later, Settings};
 use state::State;
 use tun::{Asked, OnSignal};
 
@@ -176,10 +176,10 @@ fn print_so_far(arguments: &Run, nat: &::nat::Nat, report: &mut Report) {
 }
 
 /// Reads the rules again; with a wrong one all stays as it was.
-fn reload(settings: &Settings, nat: &mut ::nat::Nat) -> Result<(), String> {
+fn reload(settings: &Settings, nat: &mut ::nat::Nat) -> Result<Later, String> {
     let read = settings.reload(nat);
     match &read {
-        Ok(()) => info!("the rules were read again"),
+        Ok(_) => info!("the rules were read again"),
         Err(error) => warn!("the rules stay as they were: {error:#}"),
     }
     read.map_err(|error| format!("{error:#}"))

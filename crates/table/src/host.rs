@@ -32,4 +32,7 @@ pub struct Host {
     /// What moves of links without an announcement, by index: of a mirror the
     /// timers of bridges and their ports, of a listing for one answer all.
     pub unannounced: Arc<Sample<u32, Unannounced>>,
+    /// How long resilient groups of next hops have been unbalanced,
+    /// hundredths of a second, by id: in a listing of the kernel's own alone.
+    pub unbalanced: Arc<Sample<u32, u64>>,
 }

@@ -211,7 +211,7 @@ fn push_lifetime(out: &mut Vec<u8>, secs: u64) {
 }
 
 fn head_of(view: &View<'_>) -> HeadOf {
-    if view.family == Some(AF_INET6) && !view.of_one_link {
+    if view.family == Some(AF_INET6) && !view.whole_links {
         HeadOf::Ipv6Addresses
     } else {
         HeadOf::Addresses

@@ -406,7 +406,7 @@ fn vlan_text(link: u32, vlans: &[(u16, u16, bool, bool)], view: &View<'_>, out: 
         out.extend_from_slice(range.as_bytes());
         out.extend_from_slice(if *is_pvid { b" PVID" } else { b"" });
         out.extend_from_slice(if *untagged { b" Egress Untagged" } else { b"" });
-        out.push(b'\n');
+        out.push(view.line_break());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use table::row::counters::Unannounced;
-use table::{Link, Links, Tables};
+use table::{Link, Links, Nexthop, RouteBody, Tables};
 
 use crate::question::{Format, Object, Output, Question, Units};
 use words::{Name, Names};
@@ -55,9 +55,9 @@ pub(crate) struct View<'a> {
     pub oneline: bool,
     pub brief: bool,
     pub numeric: bool,
-    /// One link is asked for by name, which `ip` asks the kernel for by
-    /// itself.
-    pub of_one_link: bool,
+    /// The kernel is asked for links whole: for one by its name, or for all
+    /// where no family was named.
+    pub whole_links: bool,
     /// Addresses are picked by their label: `ip` leaves out their links.
     pub by_label: bool,
     pub hidden: Hidden,
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
             brief: output.brief,
             numeric: output.numeric,
             by_label: false,
-            of_one_link: false,
+            whole_links: false,
             hidden,
             family: None,
             met: Default::default(),
@@ -125,6 +125,17 @@ impl<'a> View<'a> {
         let sample = &self.tables?.host.unannounced;
         let age = sample.age_millis(self.now_millis)?;
         (age <= TIMERS_MILLIS).then(|| sample.get(&link))?
+    }
+
+    /// How long a resilient group has been unbalanced, where that was read.
+    pub(crate) fn unbalanced(&self, id: u32) -> Option<u64> {
+        self.tables?.host.unbalanced.get(&id).copied()
+    }
+
+    /// The object of a route, which is told with details.
+    pub(crate) fn object_of(&self, route: &RouteBody) -> Option<&'a Nexthop> {
+        let id = route.nexthop_id.filter(|_| self.details)?;
+        self.tables?.nexthops.get(id).map(|row| &**row)
     }
 
     /// Whether addresses are lines by themselves, without their link's.

@@ -240,7 +240,10 @@ pub(crate) fn head_fields(link: &Link, of: HeadOf, view: &View<'_>, visit: &mut 
         visit.value("group", Value::Name(view.names.group(link.group)));
     }
     if link.tx_queue_len != 0 {
-        visit.value("txqlen", Value::Number(link.tx_queue_len.into()));
+        visit.value(
+            "txqlen",
+            Value::Signed(link.tx_queue_len.cast_signed().into()),
+        );
     }
 }
 
@@ -272,7 +275,12 @@ fn link_mode(link: &Link) -> Value<'static> {
 
 /// Type and addresses of the link layer.
 pub(crate) fn layer_fields(link: &Link, view: &View<'_>, visit: &mut impl Visit) {
-    visit.value("link_type", link_type(link, view));
+    match link_type(link, view) {
+        Value::Number(number) => {
+            visit.value("link_type", Value::Text(&format!("[{number}]")));
+        }
+        name => visit.value("link_type", name),
+    }
     if !link.address.is_none() {
         visit.value("address", lladdr_value(link.hardware, &link.address));
     }
@@ -519,7 +527,7 @@ fn rest_of_head(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Vec<u8>) {
     }
     if link.tx_queue_len != 0 && of.has_queue() {
         out.extend_from_slice(b"qlen ");
-        push_u64(out, link.tx_queue_len.into());
+        push_plain(out, Value::Signed(link.tx_queue_len.cast_signed().into()));
     }
 }
 

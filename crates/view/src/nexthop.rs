@@ -19,6 +19,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::number("resilient_args.buckets"),
     Column::any("resilient_args.idle_timer"),
     Column::any("resilient_args.unbalanced_timer"),
+    Column::any("resilient_args.unbalanced_time").rare(),
     Column::any("encap"),
     Column::address("gateway"),
     Column::text("dev"),
@@ -60,6 +61,9 @@ impl Show for Nexthop {
                 "unbalanced_timer",
                 secs(resilient.unbalanced_timer_centisecs),
             );
+            if let Some(time) = view.unbalanced(self.id) {
+                visit.value("unbalanced_time", Value::Number(time / 100));
+            }
             visit.end_object();
         }
         encap_fields(self.encap.as_deref(), view, visit);
@@ -90,7 +94,8 @@ impl Show for Nexthop {
     }
 }
 
-fn body_text(row: &Nexthop, view: &View<'_>, out: &mut Vec<u8>) {
+/// The row in one line, without the line's end.
+pub(crate) fn body_text(row: &Nexthop, view: &View<'_>, out: &mut Vec<u8>) {
     let word = |out: &mut Vec<u8>, label: &str, value: Value<'_>| {
         out.extend_from_slice(label.as_bytes());
         push_plain(out, value);
@@ -104,6 +109,9 @@ fn body_text(row: &Nexthop, view: &View<'_>, out: &mut Vec<u8>) {
         word(out, "idle_timer ", secs(resilient.idle_timer_centisecs));
         let unbalanced = secs(resilient.unbalanced_timer_centisecs);
         word(out, "unbalanced_timer ", unbalanced);
+        if let Some(time) = view.unbalanced(row.id) {
+            word(out, "unbalanced_time ", Value::Number(time / 100));
+        }
     }
     encap_text(row.encap.as_deref(), view, out);
     if let Some(gateway) = row.gateway {

@@ -108,7 +108,7 @@ impl<'a, W: io::Write> Printer<'a, W> {
         let columns = Columns::new(question.object, format, fields, statistics)?;
         let mut view = View::new(&context, &question.output, Hidden::default());
         view.family = selection.family;
-        view.of_one_link = selection.device.is_some();
+        view.whole_links = selection.device.is_some() || question.filter.family.is_none();
         view.by_label = question.filter.label.is_some();
         let mut full = View::new(&context, &question.output, Hidden::default());
         full.details = true;

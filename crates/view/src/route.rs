@@ -11,10 +11,12 @@ use crate::column::Column;
 use crate::context::View;
 use crate::fields::{Value, Visit, push_name, push_plain};
 use crate::format::{push_address, push_destination, push_u64};
+use crate::nexthop::body_text;
 use crate::printer::Show;
 pub(crate) use crate::route_encap::{encap_fields, encap_text};
 use crate::route_metrics::{metric_fields, metric_text};
 use crate::route_path::{path_fields, path_text};
+use words::Name;
 
 /// The columns of a route.
 pub(crate) const COLUMNS: &[Column] = &[
@@ -62,6 +64,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::number("expires"),
     Column::number("error"),
     Column::text("pref"),
+    Column::any("nh_info").rare(),
     Column::number("path_id").rare(),
     Column::list("as_path"),
     Column::number("origin_as"),
@@ -103,7 +106,9 @@ pub(crate) fn kind_name(number: u8, view: &View<'_>) -> Value<'static> {
     KINDS
         .get(usize::from(number))
         .filter(|_| !view.numeric)
-        .map_or(Value::Number(number.into()), |name| Value::Text(name))
+        .map_or(Value::Name(Name::Number(number.into())), |name| {
+            Value::Text(name)
+        })
 }
 
 /// In the order in which `ip` names them.
@@ -416,6 +421,11 @@ impl Show for Route<&RouteBody> {
             visit.value("pref", preference(number));
         }
         path_fields(&body.path, visit);
+        if let Some(object) = view.object_of(body) {
+            visit.object("nh_info");
+            object.fields(view, visit);
+            visit.end_object();
+        }
         if matches!(body.next_hops, NextHops::Many(_)) {
             visit.list("nexthops");
             for hop in hops {
@@ -484,6 +494,10 @@ impl Show for Route<&RouteBody> {
         flow_text(only.map_or(0, |hop| hop.realms), view, out);
         metric_text(body.metrics.as_deref(), out);
         tail_text(body, view, out);
+        if let Some(object) = view.object_of(body) {
+            out.extend_from_slice(b"\n\tnh_info ");
+            body_text(object, view, out);
+        }
         if matches!(body.next_hops, NextHops::Many(_)) {
             for hop in hops {
                 out.push(view.line_break());

@@ -33,6 +33,10 @@ const NOBODY: u32 = u32::MAX;
 /// Whose the kernel's own packets are (`sock_net_uid`).
 const ROOT: u32 = 0;
 
+/// What `ip` says of the kernel's mark of multicast (`RTCF_MULTICAST`), whose
+/// bit routes have for another thing.
+const MULTICAST_FLAG: &str = "rt_offload_failed";
+
 /// `IPPROTO_UDP`.
 const UDP: u8 = 17;
 
@@ -348,6 +352,10 @@ impl Taken<'_> {
         link.is_some_and(|link| link.flags & LOOPBACK != 0)
     }
 
+    fn is_multicast(&self) -> bool {
+        !self.is_v6() && self.decision.kind == kind::MULTICAST
+    }
+
     fn cache_flags(&self, links: &Links) -> &'static [&'static str] {
         let joined = self.packet.destination == IpAddr::from([224, 0, 0, 1]);
         match self.decision.kind {
@@ -410,6 +418,9 @@ impl Show for Taken<'_> {
             visit.value("metric", Value::Number(route.metric.into()));
         }
         visit.list("flags");
+        if self.is_multicast() {
+            visit.item(Value::Text(MULTICAST_FLAG));
+        }
         visit.end_list();
         if self.packet.mark != 0 && !self.is_v6() {
             visit.value("mark", Value::Number(self.packet.mark.into()));
@@ -487,6 +498,9 @@ impl Show for Taken<'_> {
         }
         if let Some(route) = self.decision.route.filter(|_| self.is_v6()) {
             labelled(out, b"metric ", Value::Number(route.metric.into()));
+        }
+        if self.is_multicast() {
+            labelled(out, b"", Value::Text(MULTICAST_FLAG));
         }
         if self.packet.mark != 0 && !self.is_v6() {
             labelled(out, b"mark ", Value::Number(self.packet.mark.into()));

@@ -104,8 +104,9 @@ impl Reader {
         let link = self
             .link
             .ok_or_else(|| "`dev` is wanted: the link the address is put on".to_owned())?;
-        let peer_len = self.peer.and_then(|(_, len)| len);
         let whole = if local.is_ipv4() { 32 } else { 128 };
+        // A peer's length counts, whatever stands behind the own address.
+        let peer_len = self.peer.map(|(_, len)| len.unwrap_or(whole));
         let prefix_len = peer_len.or(len).unwrap_or(whole);
         let net = IpNet::new(local, prefix_len)
             .map_err(|_| wrong("length", prefix_len, "at most 128"))?;

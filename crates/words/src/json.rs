@@ -43,6 +43,7 @@ const ROUTE: &[(&str, How)] = &[
     ("expires", Word("expires")),
     ("weight", Word("weight")),
     ("error", Ignored),
+    ("nh_info", Ignored),
     ("cache", Ignored),
     ("age", Ignored),
     ("used", Ignored),

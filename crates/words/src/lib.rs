@@ -38,7 +38,7 @@ pub use names::{NUMBERS, Name, NameFile, Names};
 pub use neighbour::neighbour;
 pub use nexthop::nexthop;
 pub use object::Object;
-pub use route::{route, route_kind};
+pub use route::{route, route_kind, route_kind_name};
 pub use rows::Rows;
 pub use rule::{AskedRule, rule};
 pub use verb::Verb;

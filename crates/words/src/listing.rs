@@ -59,6 +59,14 @@ impl Listing {
     pub fn take(&mut self, number: u64, line: &str) -> Vec<(u64, String)> {
         // What parts lines with `-o`.
         let line = line.replace("\\\t", " ").replace("\\ ", " ");
+        // The object that a route goes by, which has a listing of its own.
+        let line = match line.strip_prefix("\tnh_info ") {
+            Some(info) if self.object == Object::Route => match info.split_once("nexthop ") {
+                Some((_, hops)) => format!("\tnexthop {hops}"),
+                None => return Vec::new(),
+            },
+            _ => line,
+        };
         match self.object {
             Object::Route => self.route(number, &line),
             Object::Addr => self.address(number, &line),

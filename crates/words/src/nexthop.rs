@@ -53,7 +53,7 @@ pub fn nexthop(line: &str, context: &mut Context<'_>) -> Result<Nexthop, ParseEr
             }
             "encap" => row.encap = Some(encap(&mut words, context)?),
             // What is shown and not told.
-            "scope" => {
+            "scope" | "unbalanced_time" => {
                 words.value(word)?;
             }
             "dead" | "linkdown" | "offload" | "trap" => {}

@@ -51,6 +51,12 @@ pub fn route_kind(word: &str) -> Option<u8> {
     known.map(|(_, kind)| *kind)
 }
 
+/// The name of a kind of route by its number.
+pub fn route_kind_name(number: u8) -> Option<&'static str> {
+    let known = KINDS.iter().find(|(_, kind)| *kind == number);
+    known.map(|(name, _)| *name)
+}
+
 /// What has been read of a route.
 struct Reader {
     kind: Option<u8>,

@@ -1,26 +1,40 @@
-//! `cargo xtask lab vlans`: the test of BRIDGE-MIB and Q-BRIDGE-MIB in a
-//! machine whose kernel's bridges filter VLANs, which that of many hosts do
-//! not: there the test says so and looks at the rest.
+//! `cargo xtask lab vlans`: tests about VLANs of bridges in a machine whose
+//! kernel's bridges filter them, which that of many hosts do not: there the
+//! tests say so, or look at refusals alone.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::host::{self, say};
 use crate::test::programs;
-use crate::{host, uml};
+use crate::uml;
 
-const TEST: &str = "groups::bridges_are_those_of_bridge";
+/// Programs of tests, and the test of each.
+const TESTS: [(&str, &str); 2] = [
+    ("snmp", "groups::bridges_are_those_of_bridge"),
+    ("ip", "vlans::vlans_of_bridges_are_as_bridge_has_them"),
+];
 
-/// Builds the test and runs it there; fails when it fails, or skips anything.
+/// Builds the tests and runs them there; fails when one fails, or skips
+/// anything.
 pub fn run() -> Result<ExitCode> {
-    let test = programs::test_of("fingerpost", "snmp")?;
     let directory = host::workspace()?.join("crates/fingerpost");
-    let said = uml::run(&format!(
-        "cd {} && {} {TEST} --nocapture",
-        directory.display(),
-        test.display()
-    ))?;
-    let says = |what: &str| said.iter().any(|line| line.contains(what));
-    let passed = says("test result: ok. 1 passed") && !says("SKIPPED");
-    Ok(ExitCode::from(u8::from(!passed)))
+    let mut all_passed = true;
+    for (program, test) in TESTS {
+        let program = programs::test_of("fingerpost", program)?;
+        let said = uml::run(&format!(
+            "cd {} && {} {test} --nocapture",
+            directory.display(),
+            program.display()
+        ))?;
+        let says = |what: &str| said.iter().any(|line| line.contains(what));
+        let passed = says("test result: ok. 1 passed") && !says("SKIPPED");
+        say(format_args!(
+            "{test}: {}",
+            if passed { "passed" } else { "failed" }
+        ));
+        all_passed &= passed;
+    }
+    Ok(ExitCode::from(u8::from(!all_passed)))
 }

@@ -20,6 +20,8 @@ use super::{Job, journal};
 
 /// TUN devices that are made before they are marked as ours.
 const TUNS: usize = 64;
+/// The group that links are in unless another is asked for.
+const DEFAULT_GROUP: u32 = 0;
 
 /// What a journal keeps of the program's.
 #[derive(Serialize, Deserialize)]
@@ -208,7 +210,7 @@ impl Adding<'_> {
         let before = self.have.len();
         let text = format!("{before} links were there from before");
         report.note("made_before", before, (before > 0).then_some(text));
-        report.note("group", plan.group.unwrap_or(self.group), None);
+        report.note("group", plan.group.unwrap_or(DEFAULT_GROUP), None);
         report.note("waited_seconds", counts.waited.as_secs_f64(), None);
         if let Some(journal) = &mut journal {
             report.note("journal", journal.id(), None);
@@ -234,6 +236,7 @@ impl Adding<'_> {
     fn make(&self, journal: Option<&mut Journal>, report: &Report) -> Result<Counts> {
         let mut counts = Counts::default();
         let mut outer = Vec::new();
+        let mut marked = Vec::new();
         if let Some(plan) = self.plan.outer() {
             let between = Adding {
                 job: self.job,
@@ -248,16 +251,19 @@ impl Adding<'_> {
             }
             counts.indexes.sort_unstable();
             outer = counts.indexes.iter().map(|(_, index)| *index).collect();
-            counts.indexes.clear();
+            marked = std::mem::take(&mut counts.indexes);
         }
         if self.plan.is_tun() {
             self.tuns(report, &mut counts)?;
         } else {
             self.links(outer, report, &mut counts)?;
         }
-        if let (Some(group), false) = (self.plan.group, counts.stopped) {
+        // The mark is for who goes on or takes back, and no group of theirs.
+        if !counts.stopped {
+            let group = self.plan.group.unwrap_or(DEFAULT_GROUP);
             if let Some(journal) = journal {
-                journal.keep_indexes(counts.indexes.clone())?;
+                marked.extend(&counts.indexes);
+                journal.keep_indexes(marked)?;
             }
             for namespace in std::iter::once(&self.job.namespace).chain(&self.peers) {
                 self.regroup(namespace, group, report, &mut counts)?;

@@ -28,9 +28,9 @@ With -n a pattern stands for many: {} is the number, and {/256}, {%256},
   fingerpost link add testa{} type veth peer name testb{} -n 1000
   fingerpost link add -n 9000 --kind vlan --link eth0,eth1,eth2 --name 'v{}'
   fingerpost link add -n 500 --kind vxlan --name 'vx{}' id {} dstport 4789
-The links get a random group number (--group sets another), by which they
-are found again and deleted together. A journal is kept: after Ctrl-C or
-a kill, --resume continues and --undo removes what was made.
+While they are made the links carry a random group number, by which a journal
+finds them again: after Ctrl-C or a kill, --resume continues and --undo removes
+what was made. Then they are in the group of --group, or in ip's default.
 Exit status: 0 all were made, 1 some were not (each is named), 2 the command
 line makes no sense and nothing was done.";
 
@@ -43,8 +43,10 @@ namespaces too) is listed first, and nothing is done unless it is named too or
 --cascade is given.
 Many links are deleted as one group: the kernel waits once, not for each.
 --undo brings back links with their names, indexes, kinds and settings, MAC,
-MTU, groups, masters, flags and addresses; not their counters, nor routes,
-neighbours and queueing disciplines that went with them.
+MTU, groups, masters, flags and addresses, and what went with them: routes, next
+hops, neighbours and forwarding entries that somebody made, ports of a bridge,
+settings under /proc/sys/net/ipv4/conf and ipv6/conf. It lists what does not
+come back: counters, what was learnt, queueing disciplines, settings of ports.
 Exit status: 0 all are deleted, 1 some are not (each is named), 2 the command
 line makes no sense and nothing was done.";
 

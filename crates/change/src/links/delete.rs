@@ -7,14 +7,24 @@ use std::io::{self, Write};
 use anyhow::{Context, Result};
 use linux::links::journal::{End, Journal, Rows, Start, Work};
 use linux::links::{self, Agreed, Along, Deletion, Listing, Told, Way};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use table::Link;
 
+use super::beside::{self, Beside};
 use super::report::{Report, complain};
 use super::{Job, Select, journal};
 
 /// So many of what would go along are named.
 const MAX_NAMED: usize = 20;
+
+/// What a journal keeps of the program's.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Request {
+    cascade: bool,
+    #[serde(default)]
+    beside: Beside,
+}
 
 /// Deletes a choice of links.
 pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<bool> {
@@ -57,15 +67,19 @@ pub fn delete(job: &Job<'_>, select: &Select, terms: super::Deletion) -> Result<
         _ => 0,
     };
     let mut start = Start::new(Work::Delete, &job.namespace, group, deletion.links().len());
-    start.request = json!({ "cascade": terms.cascade });
+    let mut request = Request {
+        cascade: terms.cascade,
+        ..Request::default()
+    };
     let journal = if deletion.links().is_empty() {
         None
     } else {
-        let rows = if job.terms.no_journal {
-            Vec::new()
-        } else {
-            links::rows(&deletion)?
-        };
+        let mut rows = Vec::new();
+        if !job.terms.no_journal {
+            rows = links::rows(&deletion)?;
+            request.beside = beside::read(&mut rows, &job.namespace)?;
+        }
+        start.request = serde_json::to_value(&request)?;
         journal::begin(job, start, &rows)?
     };
     run(job, &deletion, terms.cascade, journal, &report, failed)
@@ -233,8 +247,7 @@ pub fn resume(job: &Job<'_>, id: Option<&str>) -> Result<bool> {
         row.is_some_and(|row| links::is_same(row, link))
     };
     let deletion = Deletion::plan(&job.namespace, &mut |link| is_meant(link))?;
-    let request = &journal.start.request;
-    let cascade = request.get("cascade").and_then(serde_json::Value::as_bool) == Some(true);
+    let cascade = journal::request::<Request>(&journal)?.cascade;
     let report = Report::new(job, "", "deleted", deletion.links().len());
     run(job, &deletion, cascade, Some(journal), &report, 0)
 }
@@ -259,18 +272,29 @@ fn bring_back(
     };
     let rows: Vec<Rows> = journal.rows()?;
     let group = journal.start.group;
+    let request: Request = journal::request(journal)?;
     let how = linux::links::How::default();
-    let back = links::recreate(&job.namespace, rows, group, how, &mut |told| match told {
-        Told::Done { .. } => report.step(),
-        Told::Failed(failure) => report.failed(&failure),
-        Told::Sent(_) => {}
-    })?;
-    if back.failed == 0 {
+    let of_links = rows.clone();
+    let back = links::recreate(
+        &job.namespace,
+        of_links,
+        group,
+        how,
+        &mut |told| match told {
+            Told::Done { .. } => report.step(),
+            Told::Failed(failure) => report.failed(&failure),
+            Told::Sent(_) => {}
+        },
+    )?;
+    let beside = request.beside.put_back(&rows, &job.namespace, report)?;
+    beside.tell(report);
+    let failed = back.failed + beside.failed;
+    if failed == 0 {
         journal.ended(End::Undone)?;
     }
     report.note("kept", back.kept, None);
     report.note("brought_back", back.made, None);
     let text = format!("not brought back: {}", links::LOST);
     report.note("journal", journal.id(), Some(text));
-    Ok((back.made, back.failed))
+    Ok((back.made, failed))
 }

@@ -101,6 +101,16 @@ impl Links for Lookup {
             return Ok(*index);
         }
         let index = self.known(name)?.index;
+        // Where no link has it, a name like `if7` is a number, as to `ip`.
+        let numbered = || {
+            let digits = name.strip_prefix("if")?;
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits
+                .parse()
+                .ok()
+                .filter(|index: &u32| is_number && *index > 0)
+        };
+        let index = index.or_else(numbered);
         let index = index.ok_or_else(|| format!("no link is named `{name}`"))?;
         self.last = Some((name.into(), index));
         Ok(index)

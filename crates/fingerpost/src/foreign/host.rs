@@ -3,7 +3,9 @@
 //! Asked by the C library (`getnameinfo`, `getaddrinfo`), so that the
 //! host's own rules hold: /etc/nsswitch.conf, /etc/hosts, DNS, mDNS. It can
 //! only be asked one at a time and may take long over it; so some threads
-//! ask, and nobody waits longer than agreed. `dns-lookup` is the wrapper of
+//! ask, and nobody waits longer than agreed. What answers is a stranger's
+//! (DNS), and what reads it the C library's: each of these threads gives up
+//! every capability first. `dns-lookup` is the wrapper of
 //! `getnameinfo` that needs no `unsafe` here; a resolver of our own would
 //! know DNS only.
 
@@ -36,6 +38,10 @@ where
     for _ in 0..THREADS.min(keys.len()) {
         let (keys, next, answered) = (Arc::clone(&keys), Arc::clone(&next), answered.clone());
         let thread = std::thread::Builder::new().spawn(move || {
+            // With rights that it need not have, nobody is asked.
+            if privileges::drop_all().is_err() {
+                return;
+            }
             while Instant::now() < until {
                 let Some(key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) else {
                     return;
@@ -124,6 +130,28 @@ mod tests {
         let answers = ask_all((0..100).collect(), Duration::from_millis(50), stuck);
         assert!(answers.is_empty());
         assert!(begun.elapsed() < Duration::from_secs(300));
+    }
+
+    #[test]
+    fn who_asks_has_no_capability_and_who_waits_keeps_its_own() {
+        let effective = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = status.lines().find(|line| line.starts_with("CapEff:"));
+            line.unwrap().to_owned()
+        };
+        let before = effective();
+        let asked = |_: &u32| {
+            let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+            let of = |name: &str| {
+                let line = status.lines().find(|line| line.starts_with(name))?;
+                u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok()
+            };
+            Some([of("CapEff:")?, of("CapPrm:")?, of("CapInh:")?])
+        };
+        let answers = ask_all((0..40).collect(), Duration::from_secs(60), asked);
+        assert_eq!(answers.len(), 40);
+        assert!(answers.values().all(|sets| *sets == [0; 3]), "{answers:?}");
+        assert_eq!(effective(), before);
     }
 
     #[test]

@@ -18,6 +18,8 @@ const NEEDED: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::SYS_PTRACE);
 
+/// What is said of a quote without its end.
+const UNTERMINATED: &str = "Unterminated quoted string";
 /// Words of a line at most, as `ip` has it.
 const MAX_WORDS: usize = 512;
 /// Bytes that are read at a time.
@@ -37,6 +39,9 @@ pub fn run(session: &mut Session, file: &str, out: &mut impl Write) -> Result<u8
             ))
         })?
     };
+    if opened.metadata()?.is_dir() {
+        return Err(Stop::NotBuilt(format!("-batch {file}, a directory")));
+    }
     // Who wrote the lines may be another than who runs them.
     privileges::keep(NEEDED).map_err(io::Error::from)?;
     lines(session, file, opened, out)
@@ -77,8 +82,11 @@ fn each_line(
         session.line = number;
         if let Err(why) = split(&text, &mut words) {
             session.settle()?;
-            complain(&format!("{why}: {file}:{number}"));
-            return Ok(WRONG_WORDS);
+            complain(why);
+            return Ok(match why {
+                UNTERMINATED => FAILED,
+                _ => WRONG_WORDS,
+            });
         }
         if words.is_empty() {
             continue;
@@ -188,19 +196,16 @@ fn next_line(input: &mut impl BufRead, text: &mut String, number: &mut u64) -> R
 /// `#` ends it.
 fn split(text: &str, words: &mut Vec<String>) -> Result<(), &'static str> {
     words.clear();
+    // Wherever it stands, as `ip` has it.
+    let text = text.split('#').next().unwrap_or_default();
     let mut rest = text.trim_start_matches([' ', '\t', '\r', '\n']);
     while let Some(first) = rest.chars().next() {
-        if first == '#' {
-            break;
-        }
         if words.len() == MAX_WORDS {
             return Err("Too many arguments to command");
         }
         let (word, after) = if first == '"' || first == '\'' {
             let inside = rest.get(1..).unwrap_or_default();
-            inside
-                .split_once(first)
-                .ok_or("Unterminated quoted string")?
+            inside.split_once(first).ok_or(UNTERMINATED)?
         } else {
             let end = rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len());
             rest.split_at(end)
@@ -233,6 +238,7 @@ mod tests {
         );
         assert_eq!(words("  # nothing"), [""; 0]);
         assert_eq!(words("route show # all"), ["route", "show"]);
+        assert_eq!(words("link show lo#a \"b\""), ["link", "show", "lo"]);
         assert!(split("alias 'a b", &mut Vec::new()).is_err());
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 
-use netlink::decode::{self, Operation};
+use netlink::decode::{self, Operation, VlanRange};
 use netlink::encode::{self, AtPort, Vlans};
 use netlink::request::Dump;
 use view::BridgeRow;
@@ -59,14 +59,19 @@ fn show(session: &mut Session, words: &[String], out: &mut impl Write) -> Result
         let Some(told) = told.filter(|told| is_asked(told.link)) else {
             return Ok(());
         };
-        let each = told.ranges.iter().flat_map(|range| {
-            let flags = (range.is_pvid, range.untagged);
-            (range.first..=range.last).map(move |vlan| (vlan, flags))
-        });
-        let shown = each.filter(|(number, _)| vlan == 0 || vlan == *number);
-        let vlans: Vec<_> = shown
-            .map(|(number, (is_pvid, untagged))| (number, number, is_pvid, untagged))
-            .collect();
+        let is_shown =
+            |range: &VlanRange| vlan == 0 || (range.first..=range.last).contains(&vlan);
+        let mut vlans = Vec::new();
+        for range in told.ranges.iter().filter(|range| is_shown(range)) {
+            let (is_pvid, untagged) = (range.is_pvid, range.untagged);
+            if session.options.ranges {
+                vlans.push((range.first, range.last, is_pvid, untagged));
+                continue;
+            }
+            let each =
+                (range.first..=range.last).filter(|number| vlan == 0 || vlan == *number);
+            vlans.extend(each.map(|number| (number, number, is_pvid, untagged)));
+        }
         if !vlans.is_empty() {
             listing.row(session, &BridgeRow::Vlans(told.link, &vlans));
         }
@@ -93,9 +98,15 @@ fn change(session: &mut Session, operation: Operation, words: &[String]) -> Resu
             "tunnel_info" => {
                 let id = value()?;
                 if id != "id" {
-                    return Err(unknown(id));
+                    return Err(Stop::argument(id, "tunnel id expected\n"));
                 }
-                tunnels = Some(range::<u32>(word, value()?)?);
+                let said = value()?;
+                let ids = range::<u32>(word, said)?;
+                // Of 24 bits (RFC 7348 §5).
+                if ids.end() >> 24 != 0 {
+                    return Err(Stop::argument(said, "invalid tun id\n"));
+                }
+                tunnels = Some(ids);
             }
             word if begins(word, "help") => return Err(help()),
             word => return Err(unknown(word)),

@@ -271,8 +271,15 @@ fn of_rows(
         Some(Buckets) => buckets::line(session, rest, out),
         Some(Get) if object == Object::Route => get::route(session, rest, out),
         Some(Get) if object == Object::Neigh => get::neighbour(session, rest, out),
-        Some(Get) if object == Object::Nexthop => show::show(session, object, rest, out),
+        Some(Get) if object == Object::Nexthop => match rest {
+            [id, _] if id == "id" => show::show(session, object, rest, out),
+            [id] if id == "id" => Err(Stop::incomplete()),
+            _ => Err(Stop::wrong(usage::of_object(called, "get id ID"))),
+        },
         Some(Flush) => flush::flush(session, object, rest, out),
+        Some(Help) if object == Object::Link && !rest.is_empty() => {
+            Err(Stop::NotBuilt(format!("ip link help {}", rest.join(" "))))
+        }
         Some(Help) => Err(Stop::wrong(usage::of_object(
             called,
             &acts

@@ -11,6 +11,7 @@ use netlink::request::Dump;
 use table::{Address, Neighbour, Nexthop, Route, Rule};
 use view::{Context, Filter, Object, Output, Question, Selection};
 
+use super::options::AF_PACKET;
 use super::session::Session;
 use super::show;
 use super::stop::{FAILED, Stop, WRONG_WORDS};
@@ -31,6 +32,12 @@ pub fn flush(
     if session.options.statistics > 0 {
         return Err(Stop::NotBuilt("flush with -statistics".to_owned()));
     }
+    if object == Object::Addr && session.options.family == Some(AF_PACKET) {
+        return Err(Stop::failed("Cannot flush link addresses."));
+    }
+    if object == Object::Nexthop && arguments.iter().any(|word| word == "id") {
+        return Err(Stop::NotBuilt("nexthop flush id".to_owned()));
+    }
     let mut filter = show::filter(session, object, arguments)?;
     if object == Object::Neigh && filter.state.is_empty() && !filter.proxy {
         // What somebody wrote stays, unless it is named.
@@ -41,6 +48,7 @@ pub fn flush(
             "delay",
             "probe",
             "failed",
+            "none",
         ];
         filter.state = passing.map(str::to_owned).to_vec();
     }

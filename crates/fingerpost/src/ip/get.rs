@@ -22,7 +22,7 @@ const TOS_VALUE: Value = Value::Named(NameFile::DsField, "TOS value is invalid\n
 const ROUTE: &[Key] = &[
     whole("tos", TOS_VALUE),
     begun("dsfield", TOS_VALUE).means("tos"),
-    begun("from", Value::Address),
+    begun("from", Value::Prefix),
     begun("iif", Value::Link),
     whole("mark", Value::Text),
     begun("oif", Value::Link),
@@ -51,6 +51,9 @@ pub fn route(
     arguments: &[String],
     out: &mut impl Write,
 ) -> Result<(), Stop> {
+    if session.options.statistics > 0 {
+        return Err(Stop::NotBuilt("-statistics route get".to_owned()));
+    }
     let told = grammar::read(ROUTE, arguments, session)?;
     let (mut to, mut as_it_stands) = (None, false);
     let mut packet = conditions::Packet::default();
@@ -58,8 +61,10 @@ pub fn route(
     for told in &told {
         let place = told.key.map_or("to", |key| key.means);
         if place == "to" {
-            let prefix = grammar::prefix(told.value, session.family())?;
-            if prefix.prefix_len() != prefix.max_prefix_len() {
+            let family = to.map(words::line::family_of).or(session.family());
+            let prefix = grammar::prefix(told.value, family)?;
+            let is_word = matches!(told.value, "default" | "any" | "all");
+            if !is_word && prefix.prefix_len() != prefix.max_prefix_len() {
                 complain(&format!(
                     "Warning: /{} as prefix is invalid, only /{} (or none) is supported.",
                     prefix.prefix_len(),
@@ -73,9 +78,13 @@ pub fn route(
             as_it_stands = true;
             continue;
         }
+        if place == "from" && matches!(told.value, "default" | "any" | "all") {
+            return Err(Stop::NotBuilt(format!("from {}", told.value)));
+        }
         let spoken = conditions::spoken(&words, place, None);
         let (word, _) = spoken.ok_or_else(|| Stop::NotBuilt(told.said.to_owned()))?;
-        (word.set)(&mut packet, told.value).map_err(|why| Stop::argument(told.value, &why))?;
+        let wrong = |why: String| Stop::argument(told.value, said_of(place).unwrap_or(&why));
+        (word.set)(&mut packet, &grammar::spelt_as(told_as(told), told.value)).map_err(wrong)?;
     }
     let to = to.ok_or_else(|| Stop::failed("need at least a destination address"))?;
     let mut question = packet.question(to);
@@ -86,6 +95,22 @@ pub fn route(
         return route_as_it_stands(session, &question, out);
     }
     answer(session, Ask::RouteGet(Box::new(question)), out).map(drop)
+}
+
+/// What `ip` says of a value of a packet that is none.
+fn said_of(place: &str) -> Option<&'static str> {
+    Some(match place {
+        "mark" => "invalid mark value\n",
+        "uid" => "invalid UID\n",
+        "ipproto" => "Invalid \"ipproto\" value\n",
+        "sport" => "invalid sport\n",
+        "dport" => "invalid dport\n",
+        _ => return None,
+    })
+}
+
+fn told_as(told: &grammar::Told<'_>) -> Value {
+    told.key.map_or(Value::Selector, |key| key.value)
 }
 
 /// The route that a packet takes, as it stands in its table.
@@ -139,7 +164,7 @@ pub fn neighbour(
             source, message, ..
         }) => {
             let text = match message {
-                Some(message) => format!("Error: {message}"),
+                Some(message) => format!("Error: {}.", message.trim_end_matches('.')),
                 None => format!("RTNETLINK answers: {}", super::stop::reason(&source)),
             };
             return Err(Stop::Said {

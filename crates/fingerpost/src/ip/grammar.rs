@@ -3,7 +3,8 @@
 //! wrong with a value is said as `ip` says it, and nothing is done. Called by
 //! the objects' files beside this one.
 
-use std::net::IpAddr;
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr};
 
 use words::NameFile;
 
@@ -19,6 +20,10 @@ pub enum Value {
     Text,
     /// A number, or `lock` and a number.
     Metric,
+    /// A word, or `lock` and a word.
+    Locked,
+    /// 0 or 1, or `lock` and one of them.
+    Flag,
     /// An address, or a family and an address.
     Address,
     /// An address of this family.
@@ -35,12 +40,16 @@ pub enum Value {
     Link,
     /// The same, as `bridge` says it.
     BridgeLink,
+    /// The same, of a bridge.
+    Bridge,
     /// The same, with what `ip` says of another one.
     LinkOr(&'static str),
     /// The name of a VRF; else this is said.
     Vrf(&'static str),
     /// A number; else this is said.
     Number(&'static str),
+    /// The same, of which `ip` takes a negative one too; refused here.
+    Signed(&'static str),
     /// A name of one of iproute2's files, or a number; else this is said.
     Named(NameFile, &'static str),
     /// A link-layer address.
@@ -139,6 +148,8 @@ pub struct Key {
     pub means: &'static str,
     /// What stands behind it.
     pub value: Value,
+    /// It may be said once; what `ip` calls it when it is said again.
+    pub once: Option<&'static str>,
 }
 
 /// A word that must be whole.
@@ -148,6 +159,7 @@ pub const fn whole(name: &'static str, value: Value) -> Key {
         abbreviates: false,
         means: name,
         value,
+        once: None,
     }
 }
 
@@ -163,6 +175,12 @@ impl Key {
     /// The same under another name.
     pub const fn means(mut self, means: &'static str) -> Self {
         self.means = means;
+        self
+    }
+
+    /// The same, said once at most: `ip` has this name for a second.
+    pub const fn once(mut self, name: &'static str) -> Self {
+        self.once = Some(name);
         self
     }
 }
@@ -245,15 +263,26 @@ pub fn read<'a>(
             }
             value => {
                 let text = rest.next().ok_or_else(Stop::incomplete)?;
-                check_beside(value, text, &told, session)?;
+                said_once(key, text, &told)?;
+                let checked = check_beside(value, text, &told, session);
+                // Inside a list of next hops `ip` leaves with another status.
+                checked.map_err(|stop| match stop {
+                    Stop::Said { text, .. } if told.iter().any(|told| told.is("nexthop")) => {
+                        Stop::wrong(text)
+                    }
+                    stop => stop,
+                })?;
                 let is_first = match value {
-                    Value::Metric | Value::LockedTime(_) => text == "lock",
+                    Value::Metric | Value::LockedTime(_) | Value::Locked | Value::Flag => {
+                        text == "lock"
+                    }
                     Value::Address => matches!(text.as_str(), "inet" | "inet6"),
                     _ => false,
                 };
                 if is_first {
                     more = rest.next().ok_or_else(Stop::incomplete)?;
                 }
+                metric(key, if is_first { more } else { text })?;
                 text
             }
         };
@@ -265,6 +294,35 @@ pub fn read<'a>(
         });
     }
     Ok(told)
+}
+
+/// Whether a word that is said once at most is said again.
+fn said_once(key: &Key, text: &str, told: &[Told<'_>]) -> Result<(), Stop> {
+    let Some(name) = key.once else {
+        return Ok(());
+    };
+    let is_it = |told: &Told<'_>| told.key.is_some_and(|key| key.once == Some(name));
+    match told.iter().any(is_it) {
+        true => Err(Stop::wrong(format!(
+            "Error: duplicate \"{name}\": \"{text}\" is the second value."
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What a metric must be, said with its name.
+fn metric(key: &Key, text: &str) -> Result<(), Stop> {
+    let name = key.name;
+    let why = match key.value {
+        Value::Metric if number(text).is_none() => format!("\"{name}\" value is invalid"),
+        Value::Metric if name == "hoplimit" && number(text) > Some(255) => {
+            format!("\"{name}\" value is invalid")
+        }
+        Value::Flag if number(text).is_none() => format!("\"{name}\" value is invalid"),
+        Value::Flag if number(text) > Some(1) => format!("\"{name}\" value should be 0 or 1"),
+        _ => return Ok(()),
+    };
+    Err(Stop::argument(text, &why))
 }
 
 /// The words of a tunnel.
@@ -323,10 +381,13 @@ pub fn line(told: &[Told<'_>]) -> String {
     let mut line = String::new();
     for told in told {
         let words = match told.key {
-            Some(key) => [key.means, told.value, told.more],
-            None => [told.said, "", ""],
+            Some(key) => {
+                let value = spelt_as(key.value, told.value);
+                [key.means.into(), value, spelt_as(key.value, told.more)]
+            }
+            None => [spelt_out(told.said), "".into(), "".into()],
         };
-        for word in words.into_iter().filter(|word| !word.is_empty()) {
+        for word in words.iter().filter(|word| !word.is_empty()) {
             if !line.is_empty() {
                 line.push(' ');
             }
@@ -334,6 +395,54 @@ pub fn line(told: &[Told<'_>]) -> String {
         }
     }
     line
+}
+
+/// A value in the one spelling that our readers have.
+pub fn spelt_as(value: Value, text: &str) -> Cow<'_, str> {
+    let is_octal = text.len() > 1 && text.starts_with('0');
+    match value {
+        Value::Number(_) | Value::Metric if is_octal => match number(text) {
+            Some(number) => number.to_string().into(),
+            None => text.into(),
+        },
+        Value::Address | Value::AddressOf(_) | Value::Prefix | Value::Selector => spelt_out(text),
+        _ => text.into(),
+    }
+}
+
+/// An IPv4 address with fewer than four octets, with the others, which are
+/// 0: `10.1` is 10.1.0.0 to `ip`. Other text as it is.
+pub fn spelt_out(text: &str) -> Cow<'_, str> {
+    let (bits, len) = match text.split_once('/') {
+        Some((bits, len)) => (bits, Some(len)),
+        None => (text, None),
+    };
+    let parts: Vec<&str> = bits.split('.').collect();
+    let octet = |part: &&str| {
+        let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u8>().ok().filter(|_| is_number)
+    };
+    let octets: Option<Vec<u8>> = parts.iter().map(octet).collect();
+    let Some(mut octets) = octets.filter(|octets| (1..4).contains(&octets.len())) else {
+        return text.into();
+    };
+    octets.resize(4, 0);
+    let Ok(octets) = <[u8; 4]>::try_from(octets) else {
+        return text.into();
+    };
+    let address = Ipv4Addr::from(octets);
+    match len {
+        Some(len) => format!("{address}/{len}").into(),
+        None => address.to_string().into(),
+    }
+}
+
+/// Whether `ip` would read an octet as an octal or hexadecimal number, which
+/// nobody means.
+fn has_odd_octet(text: &str) -> bool {
+    let bits = text.split('/').next().unwrap_or_default();
+    let is_odd = |part: &str| part.len() > 1 && part.starts_with('0');
+    bits.contains('.') && !bits.contains(':') && bits.split('.').any(is_odd)
 }
 
 /// [`check`], where an address must be of the family of a prefix that stood
@@ -359,7 +468,8 @@ fn check_beside(
 /// Whether a value is what it has to be.
 pub fn check(value: Value, text: &str, session: &mut Session) -> Result<(), Stop> {
     match value {
-        Value::None | Value::Text | Value::Metric | Value::NotBuilt | Value::Encap => Ok(()),
+        Value::None | Value::Text | Value::NotBuilt | Value::Encap => Ok(()),
+        Value::Metric | Value::Locked | Value::Flag => Ok(()),
         Value::LockedTime(_) if text == "lock" => Ok(()),
         Value::Time(why) | Value::LockedTime(why) => {
             let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -387,6 +497,12 @@ pub fn check(value: Value, text: &str, session: &mut Session) -> Result<(), Stop
             Err(Stop::Said { text, .. }) => Err(Stop::wrong(text)),
             found => found.map(drop),
         },
+        Value::Bridge => match session.index(text) {
+            Err(Stop::Said { .. }) => {
+                Err(Stop::wrong(format!("Cannot find bridge device \"{text}\"")))
+            }
+            found => found.map(drop),
+        },
         Value::LinkOr(why) => match session.index(text) {
             Err(Stop::Said { .. }) => Err(Stop::argument(text, why)),
             found => found.map(drop),
@@ -399,8 +515,18 @@ pub fn check(value: Value, text: &str, session: &mut Session) -> Result<(), Stop
             Some(_) => Ok(()),
             None => Err(Stop::argument(text, why)),
         },
+        Value::Signed(why) => match number(text) {
+            Some(_) => Ok(()),
+            None if text.strip_prefix('-').and_then(number).is_some() => {
+                Err(Stop::NotBuilt(format!("the number {text}")))
+            }
+            None => Err(Stop::argument(text, why)),
+        },
         Value::Named(file, why) => match session.names.number(file, text) {
             Some(_) => Ok(()),
+            None if text.len() > 9 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err(Stop::NotBuilt(format!("the number {text}")))
+            }
             None => Err(Stop::argument(text, why)),
         },
         Value::LinkLayer => match words::line::lladdr(text) {
@@ -421,7 +547,10 @@ pub fn address(text: &str, family: Option<u8>) -> Result<IpAddr, Stop> {
             "Error: {what} address is expected rather than \"{text}\"."
         ))
     };
-    let read = words::line::address(text);
+    if matches!(text, "default" | "any" | "all") || has_odd_octet(text) {
+        return Err(Stop::NotBuilt(format!("the address {text}")));
+    }
+    let read = words::line::address(&spelt_out(text));
     match (read, family) {
         (Some(address), Some(family)) if words::line::family_of(address) != family => {
             Err(expected(name_of(Some(family))))
@@ -441,8 +570,13 @@ pub fn prefix(text: &str, family: Option<u8>) -> Result<ipnet::IpNet, Stop> {
             "Error: {what} prefix is expected rather than \"{text}\"."
         ))
     };
-    let read = words::line::prefix(text, family).map_err(|_| expected())?;
+    if has_odd_octet(text) {
+        return Err(Stop::NotBuilt(format!("the prefix {text}")));
+    }
+    let read = words::line::prefix(&spelt_out(text), family).map_err(|_| expected())?;
+    let is_word = text.starts_with(|first: char| first.is_ascii_alphabetic());
     match family {
+        Some(table::AF_INET6) if !text.contains(':') && !is_word => Err(expected()),
         Some(family) if words::line::family_of(read.addr()) != family => Err(expected()),
         _ => Ok(read),
     }

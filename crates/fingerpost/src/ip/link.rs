@@ -19,28 +19,31 @@ use super::stop::{REFUSED, Stop};
 
 /// The longest name of a link (`IFNAMSIZ` less its NUL).
 const MAX_NAME: usize = 15;
+/// What `ip` ends with where it hands a system's error on (`EINVAL`).
+const INVALID: u8 = 22;
+
+const QUEUE: Value = Value::Signed("Invalid \"txqueuelen\" value\n");
 
 const KEYS: &[Key] = &[
     whole("up", Value::None),
     whole("down", Value::None),
-    whole("name", Value::Text),
-    begun("index", Value::Number("invalid index value")),
+    whole("name", Value::Text).once("name"),
+    begun("index", Value::Number("Invalid \"index\" value")).once("index"),
     begun("link", Value::Text),
     begun("address", Value::Text),
     begun("broadcast", Value::Text),
     whole("brd", Value::Text).means("broadcast"),
-    begun(
-        "txqueuelen",
-        Value::Number("Invalid \"txqueuelen\" value\n"),
-    ),
-    whole("qlen", Value::Number("Invalid \"txqueuelen\" value\n")).means("txqueuelen"),
-    begun("txqlen", Value::Number("Invalid \"txqueuelen\" value\n")).means("txqueuelen"),
-    whole("mtu", Value::Number("Invalid \"mtu\" value\n")),
+    begun("txqueuelen", QUEUE).once("txqueuelen"),
+    whole("qlen", QUEUE).means("txqueuelen").once("txqueuelen"),
+    begun("txqlen", QUEUE)
+        .means("txqueuelen")
+        .once("txqueuelen"),
+    whole("mtu", Value::Signed("Invalid \"mtu\" value\n")).once("mtu"),
     whole("xdpgeneric", Value::NotBuilt),
     whole("xdpdrv", Value::NotBuilt),
     whole("xdpoffload", Value::NotBuilt),
     whole("xdp", Value::NotBuilt),
-    whole("netns", Value::Text),
+    whole("netns", Value::Text).once("netns"),
     whole("multicast", Value::Text),
     whole("allmulticast", Value::Text),
     whole("promisc", Value::Text),
@@ -52,12 +55,13 @@ const KEYS: &[Key] = &[
     whole("vrf", Value::Vrf("Not a valid VRF name\n")),
     begun("nomaster", Value::None),
     whole("novrf", Value::None).means("nomaster"),
-    whole("dynamic", Value::Text),
+    begun("dynamic", Value::Text),
     begun("alias", Value::Text),
     whole(
         "group",
         Value::Named(NameFile::Groups, "Invalid \"group\" value\n"),
-    ),
+    )
+    .once("group"),
     whole("mode", Value::NotBuilt),
     whole("state", Value::NotBuilt),
     begun(
@@ -107,6 +111,9 @@ struct Line<'a> {
 /// `ip link set`.
 pub fn set(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
     let line = read(session, arguments)?;
+    if let Some(name) = line.renamed {
+        check_name("name", name)?;
+    }
     let mut settings = line.settings;
     settings.kind = match line.kind {
         None => None,
@@ -114,6 +121,11 @@ pub fn set(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
         Some((kind @ "bridge", words)) => Some(kind_of(session, kind, words)?),
         Some((kind, _)) => return Err(Stop::NotBuilt(format!("ip link set … type {kind}"))),
     };
+    if line.index != 0 && settings.netns.is_none() {
+        return Err(Stop::wrong(
+            "index can be used only when creating devices or when moving device to another netns.",
+        ));
+    }
     settings.name = line.renamed.map(Into::into);
     settings.group = line.group;
     let index = match (line.name, line.group) {
@@ -121,15 +133,30 @@ pub fn set(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
         (None, Some(_)) => 0,
         (None, None) => return Err(no_dev()),
     };
-    if let Some(name) = line.renamed {
-        check_name(name)?;
-    }
+    lengths(session, index, &settings)?;
     session.apply(|sequence, out| {
         let request = request(sequence, 0);
         let _ = encode::set_link(out, &request, index, &settings);
     })?;
     session.links_changed();
     Ok(())
+}
+
+/// Whether a new address is as long as the one that a link has.
+fn lengths(session: &Session, index: u32, settings: &LinkSettings) -> Result<(), Stop> {
+    let Some(wanted) = settings.address else {
+        return Ok(());
+    };
+    let Some(link) = linux::once::link(index, &session.namespace)? else {
+        return Ok(());
+    };
+    let (wanted, len) = (wanted.octets().len(), link.address.octets().len());
+    match wanted == len {
+        true => Ok(()),
+        false => Err(Stop::failed(format!(
+            "Invalid address length {wanted} - must be {len} bytes"
+        ))),
+    }
 }
 
 /// `ip link property add|delete dev NAME altname NAME…`
@@ -143,11 +170,8 @@ pub fn property(session: &mut Session, arguments: &[String]) -> Result<(), Stop>
     let operation = match command.as_str() {
         word if grammar::begins(word, "add") => Operation::New,
         word if grammar::begins(word, "delete") => Operation::Delete,
-        word => {
-            return Err(Stop::wrong(format!(
-                "Operator \"{word}\" is unknown, try \"ip link property help\"."
-            )));
-        }
+        // `ip` says that one is missing.
+        _ => return Err(Stop::wrong("Operator required")),
     };
     let (mut index, mut names) = (None, Vec::new());
     let mut words = rest.iter();
@@ -165,7 +189,8 @@ pub fn property(session: &mut Session, arguments: &[String]) -> Result<(), Stop>
             other => return Err(Stop::garbage("dev", other)),
         }
     }
-    let index = index.ok_or_else(no_dev)?;
+    let index = index
+        .ok_or_else(|| Stop::wrong("Not enough of information: \"dev\" argument is required."))?;
     session.apply(|sequence, out| {
         let flags = request_flag::EXCL | request_flag::CREATE | request_flag::APPEND;
         let request = Request {
@@ -186,6 +211,9 @@ pub fn property(session: &mut Session, arguments: &[String]) -> Result<(), Stop>
 /// `ip link delete`.
 pub fn delete(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
     let line = read(session, arguments)?;
+    if line.name == Some("") {
+        return Err(Stop::argument("", "\"dev\" not a valid ifname"));
+    }
     let request = |sequence| Request {
         operation: Operation::Delete,
         ..request(sequence, 0)
@@ -215,9 +243,7 @@ pub fn add(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
         ));
     };
     let name = line.name.or(line.renamed);
-    if let Some(name) = name {
-        check_name(name)?;
-    }
+    check_names(&line)?;
     let settings = line.settings;
     if settings.flags_changed != 0 || settings.addr_gen_mode.is_some() {
         return Err(Stop::NotBuilt("a flag, of a link that is made".to_owned()));
@@ -263,6 +289,9 @@ fn kind_of(session: &mut Session, kind: &str, words: &[String]) -> Result<LinkKi
         });
     }
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    if kind == "vxlan" {
+        vxlan(&texts)?;
+    }
     let mut missing = None;
     let read = kind_of_words(kind, &texts, &mut |name| {
         let found = session.index(name).ok();
@@ -276,8 +305,52 @@ fn kind_of(session: &mut Session, kind: &str, words: &[String]) -> Result<LinkKi
         Err(_) if missing.is_some() => Err(Stop::no_device(&missing.unwrap_or_default())),
         Err(KindError::Unknown { kind }) => Err(Stop::NotBuilt(format!("type {kind}"))),
         Err(KindError::Option { kind, word }) => Err(Stop::NotBuilt(format!("{kind} {word}"))),
+        Err(KindError::Missing { .. }) => Err(Stop::incomplete()),
+        Err(KindError::Value {
+            kind: "macvlan" | "macvtap",
+            word,
+            value,
+            ..
+        }) if word == "mode" => Err(Stop::failed(format!(
+            "Error: argument of \"mode\" must be \"private\", \"vepa\", \"bridge\", \"passthru\" or \
+             \"source\", not \"{value}\""
+        ))),
+        Err(KindError::Value { word, value, .. }) => {
+            Err(Stop::argument(&value, &format!("invalid {word}")))
+        }
         Err(error) => Err(Stop::wrong(format!("Error: {error}"))),
     }
+}
+
+/// What `ip` says of a VXLAN's words that each alone are right.
+fn vxlan(words: &[&str]) -> Result<(), Stop> {
+    let value = |names: &[&str]| {
+        let at = words.iter().position(|word| names.contains(word))?;
+        words.get(at + 1).copied()
+    };
+    if let Some(id) = value(&["id", "vni"])
+        && grammar::number(id).is_none_or(|id| id >> 24 != 0)
+    {
+        return Err(Stop::argument(id, "invalid id"));
+    }
+    if value(&["remote"]).is_some() && value(&["group"]).is_some() {
+        return Err(Stop::failed(
+            "vxlan: both group and remote cannot be specified",
+        ));
+    }
+    let is_v6 = |address: &&str| address.contains(':');
+    let remote = value(&["remote", "group"]);
+    if let (Some(remote), Some(local)) = (remote, value(&["local"]))
+        && is_v6(&remote) != is_v6(&local)
+    {
+        let family = if is_v6(&remote) {
+            table::AF_INET6
+        } else {
+            table::AF_INET
+        };
+        grammar::address(local, Some(family))?;
+    }
+    Ok(())
 }
 
 /// A veth with what is said of its peer.
@@ -295,8 +368,8 @@ fn veth(session: &mut Session, words: &[String]) -> Result<LinkKind, Stop> {
     if line.kind.is_some() || line.lower.is_some() || line.settings.master.is_some() {
         return Err(Stop::NotBuilt("these words of a veth's peer".to_owned()));
     }
+    check_names(&line)?;
     if let Some(name) = line.name.or(line.renamed) {
-        check_name(name)?;
         peer.name = name.into();
     }
     let settings = line.settings;
@@ -328,19 +401,30 @@ fn no_dev() -> Stop {
     Stop::wrong("Not enough information: \"dev\" argument is required.")
 }
 
-/// Whether a name is one that the kernel would take.
-fn check_name(name: &str) -> Result<(), Stop> {
+/// Whether the name of a new link is one: without a word before it, one that
+/// is too long is for the kernel to refuse.
+fn check_names(line: &Line<'_>) -> Result<(), Stop> {
+    match (line.name, line.renamed) {
+        (Some(name), _) => check_name("dev", name),
+        (None, Some(name)) => check_name("name", name),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Whether a name is one that the kernel would take; `word` stands before it.
+fn check_name(word: &str, name: &str) -> Result<(), Stop> {
     let is_wrong = |byte: u8| byte == b'/' || byte.is_ascii_whitespace();
-    if name.len() > MAX_NAME {
+    if word == "dev" && name.len() > MAX_NAME {
         return Err(Stop::Said {
             status: REFUSED,
             text: "Error: Attribute failed policy validation.".to_owned(),
         });
     }
-    match name.is_empty() || name.bytes().any(is_wrong) {
-        true => Err(Stop::wrong(format!(
-            "Error: argument \"{name}\" is wrong: \"name\" not a valid ifname"
-        ))),
+    match name.is_empty() || name.len() > MAX_NAME || name.bytes().any(is_wrong) {
+        true => Err(Stop::argument(
+            name,
+            &format!("\"{word}\" not a valid ifname"),
+        )),
         false => Ok(()),
     }
 }
@@ -391,6 +475,9 @@ fn take<'a>(session: &mut Session, told: &Told<'a>, line: &mut Line<'a>) -> Resu
         "name" => line.renamed = Some(value),
         "dev" if line.name.is_some() => return Err(Stop::garbage("dev", value)),
         "dev" => line.name = Some(value),
+        "index" if number(value) == 0 => {
+            return Err(Stop::argument(value, "Invalid \"index\" value"));
+        }
         "index" => line.index = number(value),
         "link" => line.lower = Some(session.index(value)?),
         "address" => settings.address = Some(lladdr(value)?),
@@ -400,7 +487,12 @@ fn take<'a>(session: &mut Session, told: &Told<'a>, line: &mut Line<'a>) -> Resu
         "master" | "vrf" => settings.master = Some(session.index(value)?),
         "nomaster" => settings.master = Some(0),
         "alias" => settings.alias = Some(value.into()),
-        "group" => line.group = session.names.number(NameFile::Groups, value),
+        "group" => {
+            let group = session.names.number(NameFile::Groups, value);
+            let known = group.filter(|group| *group != u32::MAX);
+            let wrong = || Stop::argument(value, "Invalid \"group\" value\n");
+            line.group = Some(known.ok_or_else(wrong)?);
+        }
         "numtxqueues" => line.tx_queues = Some(number(value)),
         "numrxqueues" => line.rx_queues = Some(number(value)),
         "gso_max_size" => settings.gso_max_size = Some(number(value)),
@@ -410,8 +502,8 @@ fn take<'a>(session: &mut Session, told: &Told<'a>, line: &mut Line<'a>) -> Resu
             let other = session.other(value)?;
             settings.netns = Some(LinkNetns::Fd(other.as_fd().as_raw_fd()));
         }
-        "carrier" => settings.carrier = Some(on_off(told)?),
-        "protodown" => settings.proto_down = Some(on_off(told)?),
+        "carrier" => settings.carrier = Some(one_of(told)?),
+        "protodown" => settings.proto_down = Some(one_of(told)?),
         "addrgenmode" => {
             let modes = ["eui64", "none", "stable_secret", "random"];
             let mode = modes.iter().position(|mode| *mode == value);
@@ -448,7 +540,21 @@ fn number(text: &str) -> u32 {
 }
 
 fn lladdr(text: &str) -> Result<LinkLayerAddress, Stop> {
+    if !text.contains([':', '.']) && text.len() > 2 {
+        return Err(Stop::NotBuilt(format!("the address {text}")));
+    }
     words::line::lladdr(text).map_err(|_| Stop::failed(format!("\"{text}\" is invalid lladdr.")))
+}
+
+/// The same of newer words, of which `ip` says another thing.
+fn one_of(told: &Told<'_>) -> Result<bool, Stop> {
+    on_off(told).map_err(|_| Stop::Left {
+        status: INVALID,
+        text: format!(
+            "Error: argument of \"{}\" must be one of \"off\", \"on\", not \"{}\"",
+            told.said, told.value
+        ),
+    })
 }
 
 fn on_off(told: &Told<'_>) -> Result<bool, Stop> {
@@ -457,7 +563,7 @@ fn on_off(told: &Told<'_>) -> Result<bool, Stop> {
         "off" => Ok(false),
         other => Err(Stop::failed(format!(
             "Error: argument of \"{}\" must be \"on\" or \"off\", not \"{other}\"",
-            told.said
+            told.key.map_or(told.said, |key| key.name)
         ))),
     }
 }

@@ -184,11 +184,11 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 
 fn identify(words: &[String], out: &mut impl Write) -> Result<(), Stop> {
     if words.len() > 1 {
-        return Err(Stop::wrong("extra arguments specified"));
+        return Err(Stop::failed("extra arguments specified"));
     }
     let pid = words.first().map_or("self", String::as_str);
-    if pid != "self" && pid.parse::<u32>().is_err() {
-        return Err(Stop::wrong(format!(
+    if !words.is_empty() && pid.parse::<u32>().is_err() {
+        return Err(Stop::failed(format!(
             "Specified string '{pid}' is not a pid"
         )));
     }
@@ -205,7 +205,7 @@ fn identify(words: &[String], out: &mut impl Write) -> Result<(), Stop> {
 
 fn pids(words: &[String], out: &mut impl Write) -> Result<(), Stop> {
     let [name] = words else {
-        return Err(Stop::wrong(match words.is_empty() {
+        return Err(Stop::failed(match words.is_empty() {
             true => "No netns name specified",
             false => "extra arguments specified",
         }));

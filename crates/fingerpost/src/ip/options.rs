@@ -41,6 +41,8 @@ pub struct Options {
     pub timestamp: bool,
     /// `-ts`
     pub short_timestamp: bool,
+    /// `-compressvlans`
+    pub ranges: bool,
     /// `-V`
     pub version: bool,
     /// An option that is understood and not built.
@@ -68,7 +70,8 @@ const AF_MPLS: u8 = 28;
 enum Means {
     Family(u8),
     FamilyNamed,
-    SkipValue,
+    /// A number that changes nothing here; what is said of another word.
+    Number(&'static str),
     Set(fn(&mut Options)),
     Netns,
     Batch,
@@ -80,7 +83,7 @@ const COLOUR: Means = Means::Set(|options| options.colour = When::Always);
 
 /// In the order of `ip`, for a beginning means the first that has it.
 const IP: &[(&str, Means)] = &[
-    ("loops", Means::SkipValue),
+    ("loops", Means::Number("Invalid loops value")),
     ("family", Means::FamilyNamed),
     ("4", Means::Family(table::AF_INET)),
     ("6", Means::Family(table::AF_INET6)),
@@ -107,12 +110,13 @@ const IP: &[(&str, Means)] = &[
     ("brief", Means::Set(|options| options.brief = true)),
     ("json", Means::Set(|options| options.json = true)),
     ("pretty", Means::Set(|options| options.pretty = true)),
-    ("rcvbuf", Means::SkipValue),
+    ("rcvbuf", Means::Number("Invalid rcvbuf size")),
     ("color", COLOUR),
     ("help", Means::Help),
     ("netns", Means::Netns),
     ("Numeric", Means::Set(|options| options.numeric = true)),
     ("all", Means::Set(|options| options.all = true)),
+    ("echo", Means::NotBuilt),
 ];
 
 const BRIDGE: &[(&str, Means)] = &[
@@ -127,7 +131,7 @@ const BRIDGE: &[(&str, Means)] = &[
     ("6", Means::Family(table::AF_INET6)),
     ("netns", Means::Netns),
     ("color", COLOUR),
-    ("compressvlans", Means::NotBuilt),
+    ("compressvlans", Means::Set(|options| options.ranges = true)),
     ("force", Means::Set(|options| options.force = true)),
     ("json", Means::Set(|options| options.json = true)),
     ("pretty", Means::Set(|options| options.pretty = true)),
@@ -151,18 +155,33 @@ pub fn read(tool: Tool, arguments: &[String]) -> Result<(Options, usize), Stop> 
             options.colour = colour(when).ok_or_else(|| unknown(tool, argument))?;
             continue;
         }
-        let means = meant(tool, word).ok_or_else(|| unknown(tool, argument))?;
+        // One dash more than an option has is of the message.
+        let told = argument
+            .strip_prefix('-')
+            .filter(|rest| rest.starts_with('-'));
+        let means = meant(tool, word).ok_or_else(|| unknown(tool, told.unwrap_or(argument)))?;
         let mut value = || {
-            let value = arguments.get(at).cloned().ok_or_else(Stop::incomplete);
+            let value = arguments.get(at).cloned();
+            let value = value.ok_or_else(|| Stop::wrong(super::usage::of_tool(tool)));
             at += 1;
             value
         };
         match means {
             Means::Family(family) => options.family = Some(family),
             Means::FamilyNamed => options.family = family(&value()?)?,
-            Means::SkipValue => drop(value()?),
+            Means::Number(why) => {
+                let text = value()?;
+                // Of `-loops` it takes any word.
+                if name_of(tool, word) == Some("rcvbuf") && super::grammar::number(&text).is_none()
+                {
+                    return Err(Stop::wrong(format!("{why} '{text}'")));
+                }
+            }
             Means::Set(set) => set(&mut options),
-            Means::Netns => options.netns = Some(value()?),
+            Means::Netns => {
+                let missing = "Cannot open network namespace \"(null)\": No such file or directory";
+                options.netns = Some(value().map_err(|_| Stop::wrong(missing))?);
+            }
             Means::Batch => options.batch = Some(value()?),
             Means::NotBuilt => {
                 options.not_built.get_or_insert_with(|| argument.clone());
@@ -184,18 +203,24 @@ fn colour(when: &str) -> Option<When> {
 }
 
 fn meant(tool: Tool, word: &str) -> Option<Means> {
+    known(tool, word).map(|(_, means)| *means)
+}
+
+fn name_of(tool: Tool, word: &str) -> Option<&'static str> {
+    known(tool, word).map(|(name, _)| *name)
+}
+
+fn known(tool: Tool, word: &str) -> Option<&'static (&'static str, Means)> {
     let known = match tool {
         Tool::Ip => IP,
         Tool::Bridge => BRIDGE,
     };
+    // A dash alone is the beginning of the first.
     let is_meant = |name: &str| match name.len() {
         1 => name == word,
-        _ => !word.is_empty() && name.starts_with(word) || name == "statistics" && word == "stats",
+        _ => name.starts_with(word) || name == "statistics" && word == "stats",
     };
-    known
-        .iter()
-        .find(|(name, _)| is_meant(name))
-        .map(|(_, means)| *means)
+    known.iter().find(|(name, _)| is_meant(name))
 }
 
 fn family(name: &str) -> Result<Option<u8>, Stop> {
@@ -211,10 +236,11 @@ fn family(name: &str) -> Result<Option<u8>, Stop> {
 }
 
 fn unknown(tool: Tool, option: &str) -> Stop {
-    let tool = tool.name();
-    Stop::wrong(format!(
-        "Option \"{option}\" is unknown, try \"{tool} -help\"."
-    ))
+    let help = match tool {
+        Tool::Ip => "ip -help",
+        Tool::Bridge => "bridge help",
+    };
+    Stop::wrong(format!("Option \"{option}\" is unknown, try \"{help}\"."))
 }
 
 #[cfg(test)]
@@ -242,7 +268,13 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_refused() {
-        for line in ["-x link", "-f nope link", "-n", "- link", "-44 addr"] {
+        for line in [
+            "-x link",
+            "-f nope link",
+            "-n",
+            "-rcvbuf x link",
+            "-44 addr",
+        ] {
             assert!(read_words(line).is_err(), "{line}");
         }
     }

@@ -11,12 +11,18 @@ use super::grammar::{self, Key, Told, Value, begun, whole};
 use super::session::Session;
 use super::stop::{REFUSED, Stop};
 
+/// What `ip` ends with where it hands a system's error on (`EINVAL`).
+const INVALID: u8 = 22;
+/// The longest name of a link (`IFNAMSIZ` less its NUL).
+const MAX_NAME: usize = 15;
+
 const ADDRESS: &[Key] = &[
-    begun("peer", Value::Prefix),
-    begun("remote", Value::Prefix),
-    begun("broadcast", Value::Text),
-    whole("brd", Value::Text),
-    begun("anycast", Value::Address),
+    begun("peer", Value::Prefix).once("peer"),
+    begun("remote", Value::Prefix).once("peer"),
+    begun("broadcast", Value::Text).once("broadcast"),
+    whole("brd", Value::Text).once("broadcast"),
+    whole("any", Value::NotBuilt),
+    begun("anycast", Value::Address).once("anycast"),
     begun(
         "scope",
         Value::Named(NameFile::Scopes, "invalid scope value."),
@@ -34,7 +40,8 @@ const ADDRESS: &[Key] = &[
     whole("noprefixroute", Value::None),
     whole("autojoin", Value::None),
     whole("optimistic", Value::None),
-    whole("proto", Value::Text),
+    // Of newer versions of `ip`.
+    whole("proto", Value::NotBuilt),
     whole("local", Value::Prefix),
 ];
 
@@ -74,8 +81,8 @@ const ROUTE: &[Key] = &[
         "features",
         Value::OneOf(&["ecn"], "\"features\" value not valid\n"),
     ),
-    whole("quickack", Value::Metric),
-    whole("congctl", Value::Metric),
+    whole("quickack", Value::Flag),
+    whole("congctl", Value::Locked),
     begun("rttvar", Value::LockedTime("\"rttvar\" value is invalid\n")),
     begun("ssthresh", Value::Metric),
     begun("realms", Value::Text),
@@ -89,22 +96,22 @@ const ROUTE: &[Key] = &[
         "table",
         Value::Named(NameFile::Tables, "\"table\" value is invalid"),
     ),
-    whole("vrf", Value::Vrf("Invalid VRF\n")),
+    begun("vrf", Value::Vrf("Invalid VRF\n")),
     whole("dev", Value::Link),
     whole("oif", Value::Link).means("dev"),
     whole("pref", Value::Text),
     whole("encap", Value::Encap),
     whole("ttl-propagate", Value::NotBuilt),
-    whole("fastopen_no_cookie", Value::Text),
+    whole("fastopen_no_cookie", Value::Flag),
     whole("nhid", Value::Number("\"id\" value is invalid")),
     whole("weight", Value::Text),
     whole("to", Value::Prefix),
 ];
 
 const NEIGHBOUR: &[Key] = &[
-    whole("lladdr", Value::LinkLayer),
+    begun("lladdr", Value::LinkLayer).once("lladdr"),
     whole("nud", Value::Text),
-    begun("proxy", Value::Address),
+    begun("proxy", Value::Address).once("address"),
     whole("router", Value::None),
     whole("use", Value::None),
     whole("managed", Value::None),
@@ -139,7 +146,7 @@ const RULE: &[Key] = &[
         "protocol",
         Value::Named(NameFile::Protocols, "\"protocol\" value is invalid"),
     ),
-    begun("tun_id", Value::Number("\"tun_id\" value is invalid")),
+    begun("tun_id", Value::Text),
     begun("table", Value::Named(NameFile::Tables, "invalid table ID")),
     whole("lookup", Value::Named(NameFile::Tables, "invalid table ID")).means("table"),
     begun(
@@ -235,31 +242,328 @@ fn read(
     verb: Verb,
     arguments: &[String],
 ) -> Result<Asked, Stop> {
-    let mut told = grammar::read(keys(object), arguments, session)?;
+    let arguments = match object {
+        Object::Route => cut_to_length(arguments),
+        _ => arguments.to_vec(),
+    };
+    let mut told = grammar::read(keys(object), &arguments, session)?;
+    if object == Object::Route {
+        route_words(verb, &told, session)?;
+    }
     complete(object, verb, &told, session)?;
+    match object {
+        Object::Rule => rule_words(&told, session)?,
+        Object::Nexthop => nexthop_words(verb, &told)?,
+        _ => {}
+    }
     if object == Object::Route {
         told.retain(|told| !(told.said == "unicast" && told.key.is_none()));
     }
     if object == Object::Addr {
         lifetimes(&told)?;
+        // Two addresses have none beside them.
+        let is_small = |told: &Told<'_>| told.value.ends_with("/31") || told.value.ends_with("/32");
+        if told
+            .iter()
+            .any(|told| (told.key.is_none() || told.is("local")) && is_small(told))
+        {
+            told.retain(|told| !((told.is("brd") || told.is("broadcast")) && told.value == "+"));
+        }
         if verb == Verb::Delete {
             return deletion(session, &told);
         }
     }
-    if object == Object::Neigh
-        && let Some(told) = told.iter().find(|told| told.is("nud"))
-        && view::states_of(told.value).is_none()
-    {
-        return Err(Stop::argument(told.value, "nud state is bad"));
+    if object == Object::Neigh {
+        for told in told.iter_mut().filter(|told| told.is("nud")) {
+            told.value = neighbour_state(told.value)?;
+        }
     }
     let line = grammar::line(&told);
-    session.with_context(verb, |context| {
+    let mut asked = session.with_context(verb, |context| {
         change::rows::read_row(&line, object, context)
-    })
+    })?;
+    as_ip_asks(&mut asked, verb, &told);
+    Ok(asked)
 }
 
-/// A deadline that lies behind another.
+/// The name of a state of neighbours that is begun or told as a number.
+pub fn neighbour_state(text: &str) -> Result<&'static str, Stop> {
+    let known = STATES.iter().find(|(name, _)| grammar::begins(text, name));
+    let numbered = || {
+        let number = grammar::number(text)?;
+        STATES.iter().find(|(_, bit)| *bit == number)
+    };
+    match (known.or_else(numbered), grammar::number(text)) {
+        (Some((name, _)), _) => Ok(name),
+        (None, Some(_)) => Err(Stop::NotBuilt(format!("nud {text}"))),
+        (None, None) => Err(Stop::argument(text, "nud state is bad")),
+    }
+}
+
+/// States of neighbours in `ip`'s order, and their bits (`NUD_…`).
+const STATES: [(&str, u32); 9] = [
+    ("permanent", 0x80),
+    ("reachable", 0x02),
+    ("noarp", 0x40),
+    ("none", 0),
+    ("stale", 0x04),
+    ("incomplete", 0x01),
+    ("delay", 0x08),
+    ("probe", 0x10),
+    ("failed", 0x20),
+];
+
+/// What `ip` leaves out of a request, where our own words say it.
+fn as_ip_asks(asked: &mut Asked, verb: Verb, told: &[Told<'_>]) {
+    let has = |means: &str| told.iter().any(|told| told.is(means));
+    match &mut asked.item {
+        // Whatever a rule does is meant, unless it is said.
+        Item::Rule(row) if verb == Verb::Delete => {
+            let acts = ["goto", "nop", "blackhole", "prohibit", "unreachable"];
+            if !acts.iter().any(|act| has(act)) {
+                row.action = 0;
+            }
+        }
+        // The kernel finds out who that is.
+        Item::Neighbour(row) if has("managed") && !has("nud") && !has("lladdr") => row.state = 0,
+        _ => {}
+    }
+}
+
+/// Prefixes of IPv6 without the bits beyond their lengths, as the kernel
+/// takes them.
+fn cut_to_length(arguments: &[String]) -> Vec<String> {
+    let cut = |word: &String| {
+        let net: ipnet::IpNet = word.parse().ok()?;
+        (word.contains(':') && net.trunc() != net).then(|| net.trunc().to_string())
+    };
+    let cut = arguments
+        .iter()
+        .map(|word| cut(word).unwrap_or_else(|| word.clone()));
+    cut.collect()
+}
+
+/// What `ip` says of a route's words that each alone are right.
+fn route_words(verb: Verb, told: &[Told<'_>], session: &Session) -> Result<(), Stop> {
+    let at = told.iter().position(|told| told.is("nexthop"));
+    let (before, hops) = told.split_at(at.unwrap_or(told.len()));
+    let of = |means: &str| before.iter().filter(|told| told.is(means)).count();
+    if of("via") > 1 {
+        let why = "use nexthop syntax to specify multiple via\n";
+        return Err(Stop::argument("via", why));
+    }
+    if of("weight") > 0 {
+        return Err(Stop::garbage("to", "weight"));
+    }
+    if !hops.is_empty() && of("via") + of("dev") > 0 {
+        return Err(Stop::NotBuilt("via or dev beside nexthop".to_owned()));
+    }
+    if hops.last().is_some_and(|told| told.is("nexthop")) {
+        return Err(Stop::wrong(
+            "Error: unexpected end of line after \"nexthop\"",
+        ));
+    }
+    let is_alone = |told: &&Told<'_>| told.key.is_none();
+    if let Some(word) = hops.iter().find(is_alone) {
+        return Err(Stop::wrong(format!(
+            "Error: \"nexthop\" or end of line is expected instead of \"{}\"",
+            word.said
+        )));
+    }
+    for told in told {
+        let value = told.value;
+        let is_any = matches!(told.said, "any" | "all") && told.key.is_none();
+        match told.key.map(|key| key.means) {
+            Some("from") if !value.contains(':') => {
+                return Err(Stop::NotBuilt(format!("from {value}")));
+            }
+            Some("nhid") if grammar::number(value) == Some(0) => {
+                return Err(Stop::NotBuilt("nhid 0".to_owned()));
+            }
+            Some("weight") if !(1..=256).contains(&grammar::number(value).unwrap_or(0)) => {
+                return Err(Stop::argument(value, "\"weight\" is invalid\n"));
+            }
+            Some("pref") if !["low", "medium", "high"].contains(&value) => {
+                return Err(Stop::argument(value, "\"pref\" value is invalid\n"));
+            }
+            Some("realms") => realms(value, "\"realm\" value is invalid\n", session)?,
+            None if is_any && verb == Verb::Delete && told.said == value => {
+                return Err(Stop::incomplete());
+            }
+            None if matches!(told.said, "xresolve" | "nat") => {
+                return Err(Stop::NotBuilt(told.said.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Realms are numbers of 16 bits each, or names; of one that has more `ip`
+/// takes the rest.
+fn realms(text: &str, why: &str, session: &Session) -> Result<(), Stop> {
+    let numbers = text.split('/').filter_map(grammar::number);
+    if numbers.into_iter().any(|number| number > 0xffff) {
+        return Err(Stop::NotBuilt(format!("realms {text}")));
+    }
+    let is_known = |part: &&str| session.names.number(NameFile::Realms, part).is_some();
+    let parts: Vec<&str> = text.split('/').collect();
+    let is_right = parts.len() <= 2 && parts.iter().all(is_known);
+    match is_right {
+        true => Ok(()),
+        false => Err(Stop::argument(text, why)),
+    }
+}
+
+/// The same of a rule.
+fn rule_words(told: &[Told<'_>], session: &Session) -> Result<(), Stop> {
+    let find = |means: &str| told.iter().find(|told| told.is(means));
+    if find("l3mdev").is_some() && find("table").is_some() {
+        return Err(Stop::Left {
+            status: INVALID,
+            text: "table can not be specified for l3mdev rules".to_owned(),
+        });
+    }
+    let family = session.family().unwrap_or_else(|| {
+        let from = find("from").is_some_and(|told| told.value.contains(':'));
+        if from {
+            table::AF_INET6
+        } else {
+            table::AF_INET
+        }
+    });
+    let is_other = |told: &Told<'_>| told.value.contains(':') != (family == table::AF_INET6);
+    let is_prefix = |told: &&Told<'_>| told.value.contains(['.', ':']);
+    if find("to").filter(is_prefix).is_some_and(is_other) {
+        return Err(refused("Error: Invalid dst address."));
+    }
+    for told in told {
+        let value = told.value;
+        match told.key.map(|key| key.means) {
+            Some("fwmark") => {
+                let (mark, mask) = value.split_once('/').unwrap_or((value, "0"));
+                if grammar::number(mark).is_none() {
+                    return Err(Stop::argument(mark, "fwmark value is invalid\n"));
+                }
+                if grammar::number(mask).is_none() {
+                    return Err(Stop::argument(mask, "fwmask value is invalid\n"));
+                }
+            }
+            Some(name @ ("sport" | "dport")) => ports(name, value)?,
+            Some("uidrange") => {
+                let both = value.split_once('-').and_then(|(first, last)| {
+                    Some((grammar::number(first)?, grammar::number(last)?))
+                });
+                let (first, last) =
+                    both.ok_or_else(|| Stop::argument(value, "invalid UID range\n"))?;
+                if first > last {
+                    return Err(refused("Error: Invalid uid range."));
+                }
+            }
+            Some("ipproto") if words::values::ip_protocol(value).is_err() => {
+                return Err(Stop::argument(value, "Invalid \"ipproto\" value\n"));
+            }
+            Some("realms") => realms(value, "invalid realms\n", session)?,
+            Some("tun_id") if value.parse::<u64>().is_err() => {
+                return Err(Stop::argument(value, "\"tun_id\" value is invalid\n"));
+            }
+            Some("iif" | "oif") if value.is_empty() || value.len() > MAX_NAME => {
+                let name = match told.said {
+                    "oif" => "\"oif\"",
+                    _ => "\"iif\"/\"dev\"",
+                };
+                return Err(Stop::argument(value, &format!("{name} not a valid ifname")));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Ports of a rule: numbers that have more than 16 bits `ip` cuts off.
+fn ports(name: &str, text: &str) -> Result<(), Stop> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (grammar::number(first), grammar::number(last)) {
+        (Some(first), Some(last)) if first > 0xffff || last > 0xffff => {
+            Err(Stop::NotBuilt(format!("{name} {text}")))
+        }
+        (Some(first), Some(last)) if first > last || first == 0 => {
+            Err(refused(&format!("Error: Invalid {name} range.")))
+        }
+        (Some(_), Some(_)) => Ok(()),
+        _ => Err(Stop::argument(text, &format!("invalid {name} range\n"))),
+    }
+}
+
+/// The same of a next hop.
+fn nexthop_words(verb: Verb, told: &[Told<'_>]) -> Result<(), Stop> {
+    let has = |means: &str| told.iter().any(|told| told.is(means));
+    let is_id = |told: &Told<'_>| told.is("id");
+    if verb == Verb::Delete && has("id") && !told.iter().all(is_id) {
+        return Err(refused("Error: Unknown attribute type."));
+    }
+    let mut is_resilient = false;
+    for told in told {
+        let value = told.value;
+        match told.key.map(|key| key.means) {
+            Some("group") => group(value)?,
+            Some("type") if !["mpath", "resilient"].contains(&value) => {
+                return Err(Stop::argument(value, "\"type\" value is invalid\n"));
+            }
+            Some("type") => is_resilient = value == "resilient",
+            Some("buckets" | "idle_timer" | "unbalanced_timer") if !is_resilient => {
+                return Err(Stop::argument(told.said, ""));
+            }
+            Some("buckets") if grammar::number(value).is_none_or(|many| many > 0xffff) => {
+                return Err(Stop::argument(value, "invalid buckets value\n"));
+            }
+            Some("idle_timer") if grammar::number(value).is_none() => {
+                return Err(Stop::argument(value, "invalid idle timer value\n"));
+            }
+            Some("unbalanced_timer") if grammar::number(value).is_none() => {
+                return Err(Stop::argument(value, "invalid unbalanced timer value\n"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Members of a group and their weights.
+fn group(text: &str) -> Result<(), Stop> {
+    for member in text
+        .split('/')
+        .filter(|member| !member.is_empty() || text.is_empty())
+    {
+        let (id, weight) = member.split_once(',').unwrap_or((member, "1"));
+        if grammar::number(id).is_none_or(|id| id == 0) {
+            return Err(Stop::argument(id, "\"group\" value is invalid\n"));
+        }
+        let weight_is = grammar::number(weight).unwrap_or(0);
+        if !(1..=256).contains(&weight_is) {
+            return Err(Stop::argument(weight, "\"weight\" is invalid\n"));
+        }
+    }
+    match text.contains("//") {
+        true => Err(Stop::NotBuilt(format!("group {text}"))),
+        false => Ok(()),
+    }
+}
+
+/// A deadline that is none, or lies behind another; a broadcast address that
+/// is none, and words that are IPv6's.
 fn lifetimes(told: &[Told<'_>]) -> Result<(), Stop> {
+    for told in told {
+        let name = told.key.map_or("", |key| key.means);
+        let is_lifetime = matches!(name, "valid_lft" | "preferred_lft");
+        if is_lifetime && told.value != "forever" && grammar::number(told.value).is_none() {
+            return Err(Stop::argument(told.value, &format!("{name} value\n")));
+        }
+        if name == "valid_lft" && grammar::number(told.value) == Some(0) {
+            return Err(Stop::failed("valid_lft is zero"));
+        }
+    }
+    broadcast(told)?;
     let seconds = |word: &str| {
         let told = told.iter().find(|told| told.is(word))?;
         Some(match told.value {
@@ -272,6 +576,34 @@ fn lifetimes(told: &[Told<'_>]) -> Result<(), Stop> {
         true => Err(Stop::failed("preferred_lft is greater than valid_lft")),
         false => Ok(()),
     }
+}
+
+/// `+` and `-`, or an address of IPv4, beside an address of IPv4.
+fn broadcast(told: &[Told<'_>]) -> Result<(), Stop> {
+    let is_address = |told: &&Told<'_>| told.key.is_none() || told.is("local");
+    let is_v6 = told
+        .iter()
+        .find(is_address)
+        .is_some_and(|told| told.value.contains(':'));
+    if let Some(told) = told
+        .iter()
+        .find(|told| told.is("broadcast") || told.is("brd"))
+    {
+        if !matches!(told.value, "+" | "-") {
+            grammar::address(told.value, Some(table::AF_INET))?;
+        }
+        if is_v6 {
+            return Err(Stop::failed("Broadcast can be set only for IPv4 addresses"));
+        }
+    }
+    for name in ["home", "nodad", "mngtmpaddr"] {
+        if !is_v6 && told.iter().any(|told| told.is(name)) {
+            super::session::complain(&format!(
+                "Warning: {name} option can be set only for IPv6 addresses"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The deletion of an address. Without a length the first with these bits is
@@ -330,6 +662,9 @@ fn complete(object: Object, verb: Verb, told: &[Told<'_>], session: &Session) ->
     match object {
         Object::Addr => {
             if let Some(first) = alone.next() {
+                if matches!(first.said, "default" | "any" | "all") {
+                    return Err(Stop::NotBuilt(format!("the address {}", first.said)));
+                }
                 grammar::prefix(first.said, session.family())?;
                 if let Some(second) = alone.next() {
                     return Err(Stop::garbage("local", second.said));

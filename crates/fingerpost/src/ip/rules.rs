@@ -37,9 +37,13 @@ pub fn condition(
                 None => (value, None),
             };
             picked.fwmark = Some(number(mark, "fwmark value is invalid\n")?);
-            picked.fwmask = mask
-                .map(|mask| number(mask, "fwmask value is invalid\n"))
-                .transpose()?;
+            let masked = |mask: &str| {
+                let why = || Stop::argument(mask, "fwmask value is invalid\n");
+                grammar::number(mask).ok_or_else(why)
+            };
+            picked.fwmask = mask.map(masked).transpose()?;
+            // A mask without bits asks for nothing.
+            picked.fwmask = picked.fwmask.filter(|mask| *mask != 0);
         }
         "tun_id" => {
             let id = value
@@ -51,7 +55,7 @@ pub fn condition(
             let both = value
                 .split_once('-')
                 .and_then(|(first, last)| Some((grammar::number(first)?, grammar::number(last)?)));
-            picked.uids = Some(both.ok_or_else(|| Stop::wrong("invalid UID range"))?);
+            picked.uids = Some(both.ok_or_else(|| wrong("invalid UID range\n"))?);
         }
         "ipproto" => {
             let number = values::ip_protocol(value);

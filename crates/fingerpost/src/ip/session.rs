@@ -13,7 +13,7 @@ use words::{Context, Links as _, Names, Verb};
 
 use super::Tool;
 use super::options::Options;
-use super::stop::Stop;
+use super::stop::{REFUSED, Stop};
 
 /// What is said of a change whose answer did not come.
 const LOST: &str = "the kernel's answer was lost; look whether the change was made";
@@ -99,7 +99,14 @@ impl Session {
             return Err(Stop::no_device(name));
         }
         let found = self.kernel()?.lookup.index(name);
-        found.map_err(|_| Stop::no_device(name))
+        let numbered = || number_of(name).ok_or_else(|| Stop::no_device(name));
+        found.or_else(|_| numbered())
+    }
+
+    /// The name of a link by its index.
+    pub fn name_of(&self, index: u32) -> Result<Option<Box<str>>, Stop> {
+        let link = linux::once::link(index, &self.namespace)?;
+        Ok(link.map(|link| link.name))
     }
 
     /// The table of a VRF; `None`: there is no VRF of that name.
@@ -110,8 +117,15 @@ impl Session {
     /// Another namespace, by the name that a line has for it.
     pub fn other(&mut self, name: &str) -> Result<&Namespace, Stop> {
         if !self.netns.contains_key(name) {
-            let opened = Namespace::open(name)
-                .map_err(|_| Stop::argument(name, "Invalid \"netns\" value\n"))?;
+            let refused = |text: &str| Stop::Said {
+                status: REFUSED,
+                text: format!("RTNETLINK answers: {text}"),
+            };
+            let opened = Namespace::open(name).map_err(|_| match name {
+                "" => refused("Invalid argument"),
+                pid if pid.parse::<u32>().is_ok() => refused("No such process"),
+                _ => Stop::argument(name, "Invalid \"netns\" value\n"),
+            })?;
             self.netns.insert(name.to_owned(), opened);
         }
         self.netns
@@ -286,6 +300,13 @@ impl Session {
         };
         read(&mut context).map_err(|why| Stop::wrong(format!("Error: {why}")))
     }
+}
+
+/// The index that a name like `if7` means where no link has it.
+pub fn number_of(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("if")?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|index| is_number && *index > 0)
 }
 
 /// Where a word with a dash in it begins. Dashes are few in a listing, so

@@ -2,6 +2,7 @@
 //! ([`view::conditions`]), which is answered like any other. Called by the
 //! table of commands.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write};
 
 use serve::control::protocol::Ask;
@@ -20,6 +21,7 @@ const TOS_VALUE: Value = Value::Named(NameFile::DsField, "TOS value is invalid\n
 const TOS: Key = whole("tos", TOS_VALUE);
 const DSFIELD: Key = begun("dsfield", TOS_VALUE).means("tos");
 
+const METRIC: &str = "\"metric\" value is invalid\n";
 const NO_DEVICE: &str = "Device does not exist";
 
 /// Of `ip address` and `ip link`, which take the same.
@@ -85,9 +87,9 @@ const ROUTES: &[Key] = &[
     whole("oif", Value::Link).means("dev"),
     whole("iif", Value::NotBuilt),
     whole("mark", Value::NotBuilt),
-    begun("metric", Value::Number("metric value is invalid\n")),
-    begun("priority", Value::Number("metric value is invalid\n")).means("metric"),
-    whole("preference", Value::Number("metric value is invalid\n")).means("metric"),
+    begun("metric", Value::Number(METRIC)),
+    begun("priority", Value::Number(METRIC)).means("metric"),
+    whole("preference", Value::Number(METRIC)).means("metric"),
     whole("via", Value::Address),
     whole("src", Value::Prefix),
     begun("realms", Value::NotBuilt),
@@ -98,7 +100,7 @@ const ROUTES: &[Key] = &[
 ];
 
 const NEIGHBOURS: &[Key] = &[
-    whole("dev", Value::Link),
+    whole("dev", Value::Link).once("dev"),
     whole("master", Value::LinkOr(NO_DEVICE)),
     whole("vrf", Value::Vrf("Not a valid VRF name\n")),
     whole("nomaster", Value::None),
@@ -114,8 +116,6 @@ const RULES: &[Key] = &[
     begun("order", Value::Number("preference value is invalid\n")),
     begun("priority", Value::Number("preference value is invalid\n")),
     whole("not", Value::None),
-    whole("from", Value::Prefix),
-    whole("to", Value::Prefix),
     TOS,
     DSFIELD,
     whole("fwmark", Value::Text),
@@ -134,6 +134,10 @@ const RULES: &[Key] = &[
         Value::Named(NameFile::Tables, "table id value is invalid\n"),
     )
     .means("table"),
+    begun("from", Value::Prefix),
+    begun("src", Value::Prefix).means("from"),
+    begun("to", Value::Prefix),
+    begun("dst", Value::Prefix).means("to"),
     begun("suppress_prefixlength", Value::NotBuilt),
     begun("suppress_ifgroup", Value::NotBuilt),
     begun("realms", Value::NotBuilt),
@@ -145,20 +149,23 @@ const RULES: &[Key] = &[
 ];
 
 const NEXTHOPS: &[Key] = &[
-    whole("dev", Value::LinkOr(NO_DEVICE)),
-    whole("groups", Value::None),
-    whole("master", Value::LinkOr(NO_DEVICE)),
+    begun("dev", Value::LinkOr(NO_DEVICE)),
+    begun("groups", Value::None),
+    begun("master", Value::LinkOr(NO_DEVICE)),
     begun("vrf", Value::Vrf("Invalid VRF")),
     whole("id", Value::Number("invalid id value")),
     begun("protocol", Value::NotBuilt),
-    whole("fdb", Value::None),
+    whole("fdb", Value::NotBuilt),
 ];
+
+/// States of forwarding entries that may be asked for.
+const FDB_STATES: [&str; 4] = ["permanent", "static", "stale", "reachable"];
 
 const FDB: &[Key] = &[
     whole("brport", Value::BridgeLink).means("dev"),
     whole("dev", Value::BridgeLink),
-    whole("br", Value::BridgeLink).means("master"),
-    whole("vlan", Value::Number("invalid VLAN ID\n")),
+    whole("br", Value::Bridge).means("master"),
+    whole("vlan", Value::Text),
     begun("state", Value::Text),
     whole("dynamic", Value::NotBuilt),
 ];
@@ -187,6 +194,14 @@ pub fn show(
     if object == Object::Fdb && session.options.statistics > 0 {
         return Err(Stop::NotBuilt("-statistics fdb".to_owned()));
     }
+    // One by its number is asked for at once, whatever follows.
+    let by_id = arguments.iter().position(|word| word == "id");
+    let arguments = match by_id.filter(|_| object == Object::Nexthop) {
+        Some(at) => arguments
+            .get(..(at + 2).min(arguments.len()))
+            .unwrap_or_default(),
+        None => arguments,
+    };
     let filter = filter(session, object, arguments)?;
     if object == Object::Route {
         check_table(session, &filter)?;
@@ -269,11 +284,13 @@ fn asked(
 }
 
 /// What the kernel has to be asked for, though a daemon may be there: how
-/// often a carrier came, which no row has and nobody samples.
+/// often a carrier came and how long groups have been unbalanced, which no
+/// row has and nobody samples.
 fn is_for_the_kernel(ask: &Ask) -> bool {
     match ask {
         Ask::Question(question) => {
-            matches!(question.object, Object::Link | Object::Addr) && question.output.errors
+            let of_links = matches!(question.object, Object::Link | Object::Addr);
+            of_links && question.output.errors || question.object == Object::Nexthop
         }
         _ => false,
     }
@@ -343,6 +360,16 @@ pub fn filter(session: &mut Session, object: Object, arguments: &[String]) -> Re
         _ => arguments.to_vec(),
     };
     let told = grammar::read(keys(object), &arguments, session)?;
+    let is_link = |told: &&Told<'_>| {
+        told.is("dev") || told.key.is_none() && matches!(object, Object::Addr | Object::Link)
+    };
+    // Whether a link is there is looked at when all words are read.
+    if matches!(object, Object::Addr | Object::Link)
+        && let Some(second) = told.iter().filter(is_link).nth(1)
+        && !told.iter().any(|told| told.said == "help")
+    {
+        return Err(Stop::garbage("dev", second.value));
+    }
     filter.one_hop = object == Object::Route;
     for told in &told {
         if told.said == "help" || object != Object::Addr && begins(told.said, "help") {
@@ -386,7 +413,10 @@ fn condition(
     told: &Told<'_>,
     filter: &mut Filter,
 ) -> Result<(), Stop> {
-    check(session, object, told, filter)?;
+    if is_everything(session, object, told) {
+        return Ok(());
+    }
+    check(session, object, told)?;
     if let Some(flag) = told.key.filter(|key| is_flag(object, key.means)) {
         filter.flags.push(flag.means.to_owned());
         return Ok(());
@@ -410,12 +440,69 @@ fn condition(
             (*named.ok_or_else(|| garbage(object, told.said))?, told.said)
         }
     };
+    let spelt = said_for_us(session, object, told, word.flag, value)?;
+    let value = spelt.as_ref();
+    if object == Object::Route && !told.more.is_empty() && filter.family.is_none() {
+        filter.family = Some(4);
+    }
     // All of IPv6, where that is asked for.
     let value = match (value, filter.family) {
         ("default" | "any" | "all", Some(6)) if takes_prefix(object, word.flag) => "::/0",
         (value, _) => value,
     };
     (word.set)(filter, value).map_err(|why| Stop::wrong(format!("Error: {why}")))
+}
+
+/// Whether a word picks all rows: a prefix of every address, of no family.
+fn is_everything(session: &Session, object: Object, told: &Told<'_>) -> bool {
+    let is_to = told.key.is_none_or(|key| key.means == "to");
+    let is_any = matches!(told.value, "any" | "all");
+    let is_default = is_any || told.value == "default";
+    match (object, told.key.map(|key| key.means)) {
+        (Object::Addr | Object::Link, Some("scope")) => told.value == "all",
+        (Object::Addr | Object::Link, Some("to")) => is_default,
+        (Object::Neigh | Object::Rule, _) if is_to => is_default && session.family().is_none(),
+        (Object::Route, None | Some("exact")) => is_any && session.family().is_none(),
+        _ => false,
+    }
+}
+
+/// A value in the spelling that our own filters have.
+fn said_for_us<'a>(
+    session: &Session,
+    object: Object,
+    told: &Told<'a>,
+    flag: &str,
+    value: &'a str,
+) -> Result<Cow<'a, str>, Stop> {
+    Ok(match (object, told.key.map(|key| key.means)) {
+        (Object::Route, Some("via")) if !told.more.is_empty() => told.more.into(),
+        (Object::Route, Some("table")) if value == "unspec" => "0".into(),
+        (Object::Neigh, Some("nud")) if value != "all" => {
+            super::rows::neighbour_state(value)?.into()
+        }
+        (Object::Route, Some("type")) => match grammar::number(value) {
+            Some(kind) => u8::try_from(kind)
+                .ok()
+                .and_then(words::route_kind_name)
+                .map_or_else(|| value.into(), Cow::from),
+            None => value.into(),
+        },
+        (Object::Addr | Object::Link, None | Some("dev")) => {
+            match super::session::number_of(value) {
+                Some(index) => match session.name_of(index)? {
+                    Some(name) => String::from(name).into(),
+                    None => value.into(),
+                },
+                None => value.into(),
+            }
+        }
+        (_, Some("from" | "to" | "root" | "match" | "exact" | "via" | "src")) => {
+            grammar::spelt_out(value)
+        }
+        (_, None) if flag != "dev" => grammar::spelt_out(value),
+        _ => value.into(),
+    })
 }
 
 fn takes_prefix(object: Object, flag: &str) -> bool {
@@ -442,22 +529,39 @@ fn is_flag(object: Object, word: &str) -> bool {
 }
 
 /// Values that `ip` looks at before it asks, in its words.
-fn check(
-    session: &mut Session,
-    object: Object,
-    told: &Told<'_>,
-    filter: &Filter,
-) -> Result<(), Stop> {
+fn check(session: &mut Session, object: Object, told: &Told<'_>) -> Result<(), Stop> {
     let value = told.value;
     match (object, told.key.map(|key| key.means)) {
         (Object::Addr | Object::Link, None | Some("dev")) => {
-            if filter.dev.is_some() {
-                return Err(Stop::garbage("dev", value));
+            let is_numbered = super::session::number_of(value).is_some();
+            if is_numbered && object == Object::Link {
+                return Err(Stop::failed("RTNETLINK answers: No such device"));
             }
             session.index(value).map_err(|stop| match stop {
                 Stop::Said { .. } => Stop::failed(format!("Device \"{value}\" does not exist.")),
                 other => other,
             })?;
+        }
+        (Object::Addr | Object::Link, Some("group"))
+            if session.names.number(NameFile::Groups, value) == Some(u32::MAX) =>
+        {
+            return Err(Stop::argument(value, "Invalid \"group\" value\n"));
+        }
+        (Object::Addr | Object::Link, Some("label")) if value.is_empty() => {
+            return Err(Stop::NotBuilt("a label without a name".to_owned()));
+        }
+        (Object::Fdb, Some("master")) => {
+            let link = linux::once::link_named(value, &session.namespace)?;
+            if link.is_none_or(|link| link.kind.as_deref() != Some("bridge")) {
+                return Err(Stop::NotBuilt(format!("br {value}, which is no bridge")));
+            }
+        }
+        (Object::Fdb, Some("vlan")) => {
+            let number = grammar::number(value).filter(|vlan| *vlan < 4096);
+            number.ok_or_else(|| Stop::NotBuilt(format!("vlan {value}")))?;
+        }
+        (Object::Fdb, Some("state")) if !FDB_STATES.contains(&value) => {
+            return Err(Stop::argument(value, "invalid state\n"));
         }
         (Object::Addr | Object::Link, Some("scope")) => {
             let known = session.names.number(NameFile::Scopes, value);
@@ -492,11 +596,10 @@ fn check(
                 return Err(Stop::argument(value, "invalid \"scope\"\n"));
             }
         }
-        (Object::Route, Some("type")) if words::route_kind(value).is_none() => {
+        (Object::Route, Some("type"))
+            if words::route_kind(value).is_none() && grammar::number(value).is_none() =>
+        {
             return Err(Stop::argument(value, "node type value is invalid\n"));
-        }
-        (Object::Neigh, Some("nud")) if view::states_of(value).is_none() => {
-            return Err(Stop::argument(value, "nud state is bad"));
         }
         (Object::Neigh | Object::Nexthop | Object::Rule, Some("protocol")) => {
             let known = session.names.number(NameFile::Protocols, value);

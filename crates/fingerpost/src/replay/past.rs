@@ -258,14 +258,18 @@ fn answered(
         &|| true,
         &mut out,
     );
-    match given {
-        Ok(_) => out.flush()?,
+    let given = match given {
+        Ok(given) => given,
         Err(Failure::Told(message)) => bail!(message),
         Err(Failure::Gone(error)) => return Err(error.into()),
-    }
+    };
+    out.flush()?;
     say_when(ask, at_micros, counters);
     let how = answered_from(ask, &service)?.incomplete();
     let why = how.map(|how| format!("the answer may lack rows: the tables were {how} then"));
+    let several =
+        "the route has several ways, and which of them a packet took only the kernel knew";
+    let why = why.or_else(|| given.open.then(|| several.to_owned()));
     Ok(ended(why.or_else(|| match reach {
         Reach::Lost => Some(format!(
             "the answer may lack changes: events of about {} were lost",
@@ -303,7 +307,12 @@ fn replayed(files: Vec<Opened>, sought: &Sought, limits: Limits, at_micros: u64)
         None => false,
     };
     let is_it = |one: &Found| sought.inode == Some(one.inode);
-    let at = all.iter().rposition(named).or(all.iter().rposition(is_it));
+    // The daemon's own, by the name that errors give it.
+    let is_own = |one: &Found| sought.name.as_deref() == Some(called(&one.name));
+    let last = |is: &dyn Fn(&Found) -> bool| all.iter().rposition(is);
+    let at = last(&named)
+        .or_else(|| last(&is_it))
+        .or_else(|| last(&is_own));
     let found = at.map(|at| all.swap_remove(at));
     let reach = match (&end, &found) {
         (End::Whole, Some(found)) => playing.reaches(found.inode, &found.name),

@@ -19,6 +19,7 @@ mod fallback;
 mod kinds;
 mod monitor;
 mod twins;
+mod vlans;
 
 use twins::table;
 
@@ -40,4 +41,16 @@ fn changes_have_the_effect_that_ip_s_have() {
 #[test]
 fn scripts_do_not_notice() {
     table("scripts", include_str!("commands/scripts.txt"), false, 350);
+}
+
+#[test]
+fn odd_questions_are_answered_as_ip_answers_them() {
+    let odd = include_str!("commands/odd-reading.txt");
+    table("odd questions", odd, true, 350);
+}
+
+#[test]
+fn odd_changes_have_the_effect_that_ip_s_have() {
+    let odd = include_str!("commands/odd-changing.txt");
+    table("odd changes", odd, false, 500);
 }

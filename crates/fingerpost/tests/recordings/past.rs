@@ -163,6 +163,12 @@ fn the_tables_of_any_moment_are_told_later() {
     assert_eq!(history["stopped"], Value::Null, "{history}");
     assert_eq!((&history["lost"], &history["gaps"]), (&0.into(), &0.into()));
     up.end();
+    // Which of several ways a packet takes the kernel alone knows.
+    let several = ["route", "get", "10.2.0.3"];
+    let several = asks(&netns, &kept.history(), moments[2].micros, &several);
+    let complaint = String::from_utf8_lossy(&several.stderr);
+    assert_eq!(several.status.code(), Some(3), "{complaint}");
+    assert!(complaint.contains("several ways"), "{complaint}");
     // Nobody has to run to tell it.
     assert_told(&netns, &kept.history(), &moments[2]);
     let ended = now_micros();
@@ -265,19 +271,21 @@ fn the_oldest_goes_at_the_bound_and_what_is_left_is_told() {
     let up = kept.up(&netns);
     let mut random = Random::new(2);
     let first = moment(&netns, &mut random);
-    // Packed, a segment of these has a tenth of its bytes: the bound counts
-    // those as well.
-    let mut round = 0;
+    // What cannot be packed: the bound counts what is on the disk.
     let mut history = Value::Null;
     wait_until(5 * PATIENCE, "a segment to be removed", || {
-        round = (round + 1) % 256;
-        let many = (0..4_000).map(|number| {
-            let (high, low) = (number / 250, number % 250);
-            let mix = random.below(256);
-            format!(
-                "neigh replace 10.9.{high}.{low} lladdr 02:{round:02x}:{mix:02x}:00:{high:02x}:{low:02x} \
-                 dev br0 nud permanent\n"
-            )
+        let many = (0..500).map(|_| {
+            let alias: String = (0..240)
+                .map(|_| char::from(b'!' + 1 + random.below(90) as u8))
+                .map(|c| {
+                    if matches!(c, '\'' | '"' | '\\' | '#') {
+                        'x'
+                    } else {
+                        c
+                    }
+                })
+                .collect();
+            format!("link set br0 alias a{alias}\n")
         });
         netns.ip_batch(&many.collect::<String>()).unwrap();
         history = status(&netns)["history"].clone();
@@ -424,5 +432,12 @@ fn words_that_make_no_sense_are_refused_and_others_may_not_read() {
     let complaint = String::from_utf8_lossy(&unknown.stderr);
     assert_eq!(unknown.status.code(), Some(3), "{complaint}");
     assert!(complaint.contains("it has: own"), "{complaint}");
+    let own = asks(
+        &other,
+        &kept.history(),
+        now_micros(),
+        &["link", "-n", "own"],
+    );
+    assert!(said(own).contains("br0"));
     up.end();
 }

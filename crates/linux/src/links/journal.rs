@@ -77,7 +77,7 @@ pub struct Start {
     /// The system's `boot_id`: after a reboot there is nothing to go on
     /// with.
     boot: String,
-    /// How the namespace was named.
+    /// How the namespace is known.
     pub namespace: String,
     /// Which it is.
     inode: u64,
@@ -138,7 +138,7 @@ impl Start {
             work,
             begun_millis: now.map_or(0, |now| now.as_millis() as u64),
             boot: boot(),
-            namespace: namespace.spec(),
+            namespace: namespace.known_as(),
             inode: namespace.inode(),
             group,
             links,

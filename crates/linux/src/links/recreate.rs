@@ -4,10 +4,10 @@
 //! settings, link-layer address, MTU, queues, group, alias, alternative
 //! names, master, how IPv6 makes addresses, limits of offloading, whether it
 //! is up, promiscuous or takes all groups, addresses; of a veth both ends,
-//! each in its namespace. What does not ([`LOST`]): counters, the rarer
-//! settings of bonds, what its master set of it as a port, routes and
-//! neighbours and forwarding entries that went with it, queueing
-//! disciplines, settings under `/proc/sys`, and what other programs had
+//! each in its namespace. Rows that went with it, and settings under
+//! `/proc/sys`, are its caller's. What does not come back ([`LOST`]):
+//! counters, the rarer settings of bonds, what its master set of it as a
+//! port, what was learnt, queueing disciplines, and what other programs had
 //! attached to it.
 
 mod form;
@@ -36,8 +36,8 @@ use crate::socket::Socket;
 const LEVELS: usize = 16;
 
 /// What a deletion loses for good, for who reads of its undoing.
-pub const LOST: &str = "counters, routes, neighbours, forwarding entries, queueing disciplines, \
-     settings of ports and those under /proc/sys";
+pub const LOST: &str = "counters, learnt neighbours and forwarding entries, queueing disciplines, \
+     settings of ports, and of neighbours under /proc/sys";
 
 /// How IPv6 makes addresses unless told otherwise, and the limits of
 /// offloading that a new link has (`GSO_LEGACY_MAX_SIZE`, `GSO_MAX_SEGS`).

@@ -243,6 +243,23 @@ pub fn ipv6_statistics(payload: &[u8]) -> Option<Ipv6Statistics> {
     Some(Ipv6Statistics::new(stats.value))
 }
 
+/// `IFLA_INET_CONF` and `IFLA_INET6_CONF` of a link's message: its settings,
+/// by the numbers of `linux/ip.h` (less one) and of `linux/ipv6.h`; empty
+/// where the link has no such family. O(attributes).
+pub fn link_configuration(payload: &[u8]) -> [Vec<u32>; 2] {
+    let of = |family, conf| {
+        let (_, mut attributes) = split::<HEADER>(payload, MESSAGE).ok()?;
+        let families = inside(&mut attributes, ifla::AF_SPEC)?;
+        let family = inside(&mut families.nested(), family)?;
+        let found = inside(&mut family.nested(), conf)?;
+        let (values, _) = found.value.as_chunks::<4>();
+        let values = values.iter().map(|value| u32::from_ne_bytes(*value));
+        Some(values.collect())
+    };
+    [(V4, ifla::INET_CONF), (V6, ifla::INET6_CONF)]
+        .map(|(family, conf)| of(family, conf).unwrap_or_default())
+}
+
 fn inside<'a>(attributes: &mut Attributes<'a>, kind: u16) -> Option<Attribute<'a>> {
     while let Some(attribute) = attributes.step().ok()? {
         if attribute.kind == kind {

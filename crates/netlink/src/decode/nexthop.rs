@@ -56,6 +56,24 @@ pub fn nexthop(payload: &[u8]) -> Result<Nexthop, Malformed> {
     Ok(row)
 }
 
+/// How long a resilient group has been unbalanced, hundredths of a second:
+/// no part of its row, since nobody announces it. O(attributes).
+pub fn nexthop_unbalanced(payload: &[u8]) -> Option<u64> {
+    let (_, mut attributes) = split::<HEADER>(payload, MESSAGE).ok()?;
+    while let Some(attribute) = attributes.step().ok()? {
+        if attribute.kind != nha::RES_GROUP {
+            continue;
+        }
+        let mut inside = attribute.nested();
+        while let Some(attribute) = inside.step().ok()? {
+            if attribute.kind == nha::RES_GROUP_UNBALANCED_TIME {
+                return attribute.value.try_into().ok().map(u64::from_ne_bytes);
+            }
+        }
+    }
+    None
+}
+
 /// An array of `struct nexthop_grp`: id, the weight less one in a low and
 /// (since Linux 6.12, reserved as zero before) a high byte.
 fn group(attribute: &Attribute<'_>) -> Result<Vec<GroupMember>, Malformed> {

@@ -251,7 +251,8 @@ impl Settings {
     /// Reads the file again. An engine that runs gets its rules, addresses,
     /// ports, modes and timeouts, and keeps its flows; where something is
     /// wrong, nothing changes.
-    pub fn reload(&self, nat: &mut Nat) -> anyhow::Result<()> {
+    /// Says what of it is for the next start.
+    pub fn reload(&self, nat: &mut Nat) -> anyhow::Result<Later> {
         self.read_again(1)?.give(nat)
     }
 
@@ -401,7 +402,7 @@ pub struct Again {
 
 impl Again {
     /// Gives it to an engine; where something cannot be, nothing changes.
-    pub fn give(self, nat: &mut Nat) -> anyhow::Result<()> {
+    pub fn give(self, nat: &mut Nat) -> anyhow::Result<Later> {
         let Self { mut config, rules } = self;
         let former = nat.config().clone();
         if let Some(blocks) = &former.blocks
@@ -423,9 +424,10 @@ impl Again {
         nat.set_tcp(config.tcp);
         nat.set_port_choice(config.port_choice);
         nat.set_timeouts(config.timeouts);
+        let mut later = Later::new();
         if !has_all {
-            warn!(
-                "what is new of subscribers' prefixes, max_subscribers, subscriber_counters, the size of blocks, reserve_ports and deterministic is for the next start"
+            later.push(
+                "what is new of subscribers' prefixes, max_subscribers, subscriber_counters, the size of blocks, reserve_ports and deterministic",
             );
         }
         config.limits.block_events = former.limits.block_events;
@@ -437,13 +439,17 @@ impl Again {
             && former.hold_down_secs == config.hold_down_secs
             && former.inbound_refresh == config.inbound_refresh;
         if !is_whole {
-            warn!(
-                "max_flows, at_cap, helper, pooling, hold_down and inbound_refresh are for the next start"
-            );
+            later.push("max_flows, at_cap, helper, pooling, hold_down and inbound_refresh");
         }
-        Ok(())
+        for what in &later {
+            warn!("for the next start: {what}");
+        }
+        Ok(later)
     }
 }
+
+/// What of rules that were read again is for the next start.
+pub type Later = Vec<&'static str>;
 
 fn read(path: &Path) -> anyhow::Result<Script> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;

@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use super::control::pieces::Jobs;
 use super::log::Log;
 use super::report::Report;
+use super::settings::Later;
 use super::state::Beginning;
 use super::{engine_room, settle_len, total_len};
 use crate::signals::{caught, has_come};
@@ -42,7 +43,7 @@ const SWEPT_MEANWHILE: usize = 4_096;
 /// What is done when a signal asks for it.
 pub struct OnSignal<'a> {
     /// The rules are read again.
-    pub reload: &'a dyn Fn(&mut Nat) -> Result<(), String>,
+    pub reload: &'a dyn Fn(&mut Nat) -> Result<Later, String>,
     /// The statistics so far are written.
     pub print: &'a dyn Fn(&Nat, &mut Report),
 }

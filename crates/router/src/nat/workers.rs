@@ -18,7 +18,7 @@ use super::control::pieces::Job;
 use super::control::server::{Askers, Control};
 use super::log::{Log, Options, Told};
 use super::mib::Snmp;
-use super::settings::Settings;
+use super::settings::{Later, Settings};
 use super::state::{Beginning, State};
 use super::{end, tun};
 
@@ -154,16 +154,16 @@ impl Translation {
 
     /// Reads the rules again, for all workers; with a wrong one all stays as
     /// it was.
-    pub fn reload(&self, workers: &[Running]) -> Result<(), String> {
+    pub fn reload(&self, workers: &[Running]) -> Result<Later, String> {
         let given = self.give_again(workers);
         match &given {
-            Ok(()) => info!("the rules were read again"),
+            Ok(_) => info!("the rules were read again"),
             Err(error) => warn!("the rules stay as they were: {error:#}"),
         }
         given.map_err(|error| format!("{error:#}"))
     }
 
-    fn give_again(&self, workers: &[Running]) -> anyhow::Result<()> {
+    fn give_again(&self, workers: &[Running]) -> anyhow::Result<Later> {
         let again = self.settings.read_again(self.parts)?;
         if self.parts > 1 && self.settings.shared()? != self.shared {
             bail!(
@@ -171,6 +171,7 @@ impl Translation {
             );
         }
         let until = Instant::now() + PATIENCE;
+        let mut later = Later::new();
         for worker in workers {
             let again = again.clone();
             let (told, done) = std::sync::mpsc::channel();
@@ -189,10 +190,11 @@ impl Translation {
                 }
             }
             let left = until.saturating_duration_since(Instant::now());
-            done.recv_timeout(left)
-                .context("a worker does not answer")??;
+            let given = done.recv_timeout(left);
+            // All say the same.
+            later = given.context("a worker does not answer")??;
         }
-        Ok(())
+        Ok(later)
     }
 
     /// Keeps what the engines have, once no worker works any more. What

@@ -72,7 +72,13 @@ pub fn answer(
             writeln!(out, "{}", json!({"ended": ended}))?;
         }
         Request::Reload => match asking.ask(Wanted::Reload, Place::default())?.rows {
-            Rows::Reloaded(Ok(())) => writeln!(out, "{}", json!({"reloaded": true}))?,
+            Rows::Reloaded(Ok(later)) => {
+                let mut said = json!({"reloaded": true});
+                if !later.is_empty() {
+                    said["for_the_next_start"] = later.join("; ").into();
+                }
+                writeln!(out, "{said}")?;
+            }
             Rows::Reloaded(Err(error)) => bail!("the rules stay as they were: {error}"),
             _ => bail!("no answer"),
         },

@@ -16,6 +16,8 @@ use nat::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use translation::request::{Filter, Table};
 
+use crate::nat::settings::Later;
+
 /// Places looked at for a piece at most: some 20 µs.
 pub const PLACES: usize = 2_048;
 /// Questions that wait at most.
@@ -111,7 +113,7 @@ pub enum Rows {
     /// How many flows were ended.
     Ended(usize),
     /// What became of a reload.
-    Reloaded(Result<(), String>),
+    Reloaded(Result<Later, String>),
     /// What an engine counted, and its settings.
     Statistics(Box<(Statistics, Config)>),
 }
@@ -207,7 +209,7 @@ impl Job {
     }
 
     /// Says what became of a reload.
-    pub fn reloaded(self, done: Result<(), String>) {
+    pub fn reloaded(self, done: Result<Later, String>) {
         self.reply(Piece {
             rows: Rows::Reloaded(done),
             next: None,

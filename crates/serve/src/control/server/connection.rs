@@ -53,10 +53,12 @@ impl From<io::Error> for Failure {
 }
 
 /// What an answer was.
-struct Given {
-    rows: u64,
+#[derive(Debug, Clone, Copy)]
+pub struct Given {
+    /// Rows of it.
+    pub rows: u64,
     /// Whether only the kernel can tell a part of it.
-    open: bool,
+    pub open: bool,
 }
 
 impl From<u64> for Given {
@@ -421,10 +423,9 @@ pub fn answer(
     answered: Answered,
     ended: &dyn Fn() -> bool,
     out: &mut impl Write,
-) -> Result<u64, Failure> {
+) -> Result<Given, Failure> {
     let namespace = namespace_of(ask, answers)?;
-    let given = answer_from((answers, &namespace), ask, names, answered, ended, out)?;
-    Ok(given.rows)
+    answer_from((answers, &namespace), ask, names, answered, ended, out)
 }
 
 /// The same of a namespace that was looked up.

@@ -31,7 +31,8 @@ const address = (row) => row.addr_info?.[0] ?? {};
 
 function via(route) {
   if (route.nexthops) return route.nexthops.map((hop) => hop.gateway ?? hop.via?.host ?? hop.dev).join(", ");
-  return route.gateway ?? route.via?.host ?? "";
+  // On a phone it is all that is said of where a route leads.
+  return route.gateway ?? route.via?.host ?? (route.dev ? `dev ${route.dev}` : "");
 }
 
 const devices = (route) => (route.nexthops ? [...new Set(route.nexthops.map((hop) => hop.dev))].join(", ") : route.dev);
