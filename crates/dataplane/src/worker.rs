@@ -6,6 +6,8 @@ mod dispatch;
 mod mesh;
 
 use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use memory::quiescent::{Online, Reader};
 use nat::{Cursor, FlowView, Nat};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -115,6 +117,8 @@ pub struct Worker {
     requests_lost: u64,
     /// How many ports have failed; for whoever started it.
     failed: Arc<AtomicUsize>,
+    /// Becomes readable with a question, where there is somebody else who asks.
+    rung: Option<Arc<OwnedFd>>,
 }
 
 /// A port of a worker.
@@ -183,6 +187,7 @@ impl Worker {
             requests,
             requests_lost: 0,
             failed: Arc::default(),
+            rung: None,
         }
     }
 
@@ -331,8 +336,8 @@ impl Worker {
         }
     }
 
-    /// Nothing came in: flows are swept, then it waits for a packet, a
-    /// little while.
+    /// Nothing came in: flows are swept, then it waits for a packet or a
+    /// question, a little while.
     fn rest(&mut self) {
         if let Some(nat) = self.forwarder.nat() {
             nat.maintain(system_millis(), SWEPT_WHEN_IDLE);
@@ -346,19 +351,28 @@ impl Worker {
             thread::yield_now();
             return;
         }
-        let Some(mesh) = &self.mesh else {
+        let wakeup = self.mesh.as_ref().and_then(Mesh::wakeup);
+        let bells = [self.rung.as_ref().map(|rung| rung.as_fd()), wakeup];
+        let [asked, handed] = bells.map(|bell| {
+            let place = waited.len();
+            waited.extend(bell.map(|bell| PollFd::from_borrowed_fd(bell, PollFlags::IN)));
+            place..waited.len()
+        });
+        if self.mesh.as_ref().is_none_or(Mesh::rests) {
             // An interruption is a short wait.
             let _ = poll(&mut waited, Some(&IDLE));
-            return;
-        };
-        let wakeup = mesh.wakeup().into_iter();
-        waited.extend(wakeup.map(|wakeup| PollFd::from_borrowed_fd(wakeup, PollFlags::IN)));
-        if mesh.rests() {
-            let _ = poll(&mut waited, Some(&IDLE));
         }
-        let bell = waited.last();
-        let is_rung = bell.is_some_and(|bell| bell.revents().contains(PollFlags::IN));
-        mesh.wakes(is_rung);
+        let has_rung = |bell: Range<usize>| {
+            let bell = waited.get(bell).and_then(<[_]>::first);
+            bell.is_some_and(|bell| bell.revents().contains(PollFlags::IN))
+        };
+        if let Some(rung) = self.rung.as_ref().filter(|_| has_rung(asked)) {
+            // The questions themselves are looked for next.
+            let _ = rustix::io::read(rung, &mut [0; 8]);
+        }
+        if let Some(mesh) = &self.mesh {
+            mesh.wakes(has_rung(handed));
+        }
     }
 
     /// Serves a question; false when it is time to end.
@@ -449,6 +463,10 @@ fn nanos(clock: ClockId) -> u64 {
 #[derive(Debug)]
 pub struct Running {
     asks: SyncSender<Ask>,
+    /// Wakes it where it rests.
+    rung: Arc<OwnedFd>,
+    /// Lets it begin; none once it has.
+    held: Option<SyncSender<()>>,
     thread: JoinHandle<(State, Option<Box<Nat>>)>,
     failed: Arc<AtomicUsize>,
 }
@@ -457,9 +475,21 @@ impl Running {
     /// Starts a worker on a thread of its own; bound to a core, where one is
     /// named. The thread has no capabilities: it reads what strangers send,
     /// and its ports are open.
-    pub fn start(mut worker: Worker, core: Option<usize>) -> io::Result<Self> {
+    pub fn start(worker: Worker, core: Option<usize>) -> io::Result<Self> {
+        let mut running = Self::hold(worker, core)?;
+        running.begin();
+        Ok(running)
+    }
+
+    /// The same, but it takes no packet until [`Running::begin`]. One that is
+    /// ended before has done nothing.
+    pub fn hold(mut worker: Worker, core: Option<usize>) -> io::Result<Self> {
         let (asks, asked) = sync_channel(MAX_ASKS);
         let (dropped, has_dropped) = sync_channel(1);
+        let (held, begins) = sync_channel(1);
+        let rung = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let rung = Arc::new(rung);
+        worker.rung = Some(Arc::clone(&rung));
         let failed = Arc::clone(&worker.failed);
         let name = core.map_or("worker".to_owned(), |core| format!("worker-{core}"));
         let thread = thread::Builder::new().name(name).spawn(move || {
@@ -470,15 +500,28 @@ impl Running {
                 let _ = sched_setaffinity(None, &set);
             }
             let _ = dropped.send(privileges::drop_all());
-            let state = worker.work_until_end(&asked);
+            let state = match begins.recv() {
+                Ok(()) => worker.work_until_end(&asked),
+                Err(_) => worker.state(),
+            };
             (state, worker.forwarder.take_nat())
         })?;
         has_dropped.recv().map_err(io::Error::other)??;
         Ok(Self {
             asks,
+            rung,
+            held: Some(held),
             thread,
             failed,
         })
+    }
+
+    /// Has it work, once it was held.
+    pub fn begin(&mut self) {
+        if let Some(held) = self.held.take() {
+            // It waits for nothing else.
+            let _ = held.send(());
+        }
     }
 
     /// Asks or tells it something. False where it has ended, or is not
@@ -490,7 +533,10 @@ impl Running {
     /// The same, and gives back what is not taken.
     pub fn hand(&self, ask: Ask) -> Option<Ask> {
         match self.asks.try_send(ask) {
-            Ok(()) => None,
+            Ok(()) => {
+                ring(&self.rung);
+                None
+            }
             Err(TrySendError::Full(ask) | TrySendError::Disconnected(ask)) => Some(ask),
         }
     }
@@ -519,11 +565,19 @@ impl Running {
 
     /// The same, and gives its engine of translation as it is then.
     pub fn end(self) -> (State, Option<Box<Nat>>) {
+        drop(self.held);
         // One that does not take it has ended already.
         let _ = self.asks.send(Ask::Stop);
+        ring(&self.rung);
         let ended = self.thread.join();
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
+
+/// Wakes who rests.
+fn ring(rung: &OwnedFd) {
+    // It fails where so much was rung already that it is awake.
+    let _ = rustix::io::write(rung, &1_u64.to_ne_bytes());
 }
 
 /// Workers that share a [`crate::Pool`] and nothing else, told the same.

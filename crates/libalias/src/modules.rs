@@ -96,14 +96,16 @@ fn load(change: impl Fn(u32) -> u32) -> c_int {
     0
 }
 
-/// The bit of a module: its name, or a path that ends with it.
+/// The bit of a module: its name, or a path that ends with it, as
+/// "/lib/libalias_ftp.so". The directories of a path say nothing.
 ///
 /// # Safety
 /// As [`LibAliasLoadModule`].
 unsafe fn bit_of(name: *const c_char) -> Option<u32> {
     // SAFETY: by this function's contract.
     let name = unsafe { string(name, MAX_NAME) }?;
-    let mut parts = name.split(|c: char| !c.is_ascii_alphabetic());
+    let file = name.rsplit('/').next()?;
+    let mut parts = file.split(|c: char| !c.is_ascii_alphabetic());
     parts.find_map(|part| {
         let at = MODULES.iter().position(|(known, _)| *known == part)?;
         1_u32.checked_shl(at as u32)
@@ -115,6 +117,21 @@ mod tests {
     use nat::helper::Kind;
 
     use super::*;
+
+    #[test]
+    fn a_module_is_told_by_its_file_s_name() {
+        let bit = |name: &std::ffi::CStr| {
+            // SAFETY: a string that ends with a zero byte.
+            unsafe { bit_of(name.as_ptr()) }
+        };
+        for path in [c"irc", c"/srv/ftp/libalias_irc.so", c"./alias_irc.ko"] {
+            assert_eq!(bit(path), Some(4), "{path:?}");
+        }
+        assert_eq!(bit(c"libalias_smedia.so"), Some(32));
+        for path in [c"/srv/ftp/", c"/srv/ftp/libalias_cuseeme.so", c""] {
+            assert_eq!(bit(path), None, "{path:?}");
+        }
+    }
 
     #[test]
     fn what_is_loaded_helps() {

@@ -492,7 +492,8 @@ impl Nat {
         self.config.port_choice = choice;
     }
 
-    /// Sets which helpers are switched on; flows that are there keep theirs.
+    /// Sets which helpers are switched on. Connections of TCP that are there
+    /// keep theirs; datagrams go by what is switched on as they come.
     pub fn set_helpers(&mut self, helpers: Helped) {
         self.config.helpers = helpers;
     }

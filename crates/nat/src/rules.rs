@@ -381,6 +381,16 @@ impl Rules {
         Ok(handle)
     }
 
+    /// Has a redirect of [`Rules::expect`] end later than it would. One that
+    /// has no end, or is gone, is left as it is. O(1).
+    pub(crate) fn expect_longer(&mut self, handle: Handle, until_millis: u64) {
+        if let Ok(rule) = self.rule_mut(handle)
+            && let Some(until) = &mut rule.until_millis
+        {
+            *until = until_millis.max(*until);
+        }
+    }
+
     fn insert_rule(
         &mut self,
         redirect: Redirect,

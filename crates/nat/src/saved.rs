@@ -289,7 +289,7 @@ impl<'a> ChunkReader<'a> {
 
 /// The fields of a record, in order; those that it does not have are 0.
 #[derive(Debug, Clone, Copy)]
-pub struct Fields<'a>(&'a [u8]);
+pub struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl Fields<'_> {
     /// The next bytes.

@@ -1,6 +1,6 @@
 //! The socket that a running router or translation is asked at: one a path,
 //! for its user alone, or a group beside. For `live::control` and
-//! `nat::control`.
+//! `nat::control`; who may ask what is `peers`' to say.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use privileges::groups;
+use rustix::process::Gid;
 
 /// What is said where the socket cannot be had.
 #[derive(Debug, Clone, Copy)]
@@ -40,9 +40,9 @@ pub fn bind(path: &Path, refusals: Refusals) -> Result<UnixListener> {
 
 /// Lets a group of this host connect as well: the kernel checks it at the
 /// socket's file.
-pub fn open_to(path: &Path, group: &str) -> Result<()> {
-    let number = groups::number(group)?;
-    chown(path, None, Some(number)).with_context(|| format!("giving it to group {group}"))?;
+pub fn open_to(path: &Path, group: Gid) -> Result<()> {
+    let number = group.as_raw();
+    chown(path, None, Some(number)).with_context(|| format!("giving it to group {number}"))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
     Ok(())
 }

@@ -186,10 +186,23 @@ fn fpm_address(text: &str) -> Result<SocketAddr, String> {
     feed::loopback_address(text, feed::FPM_PORT)
 }
 
+/// What `nat run` has as well, where it is of a translation anyway.
+const OF_NAT: [&str; 6] = [
+    "agentx",
+    "log_journal",
+    "log_syslog",
+    "log_ipfix",
+    "log_ca",
+    "log_sessions",
+];
+
 /// `fingerpost forward` as the command line knows it.
 pub fn command() -> Command {
-    Forward::augment_args(Command::new("forward"))
-        .about("Forward packets by the tables: captures, TUN devices")
+    let command = Forward::augment_args(Command::new("forward"))
+        .about("Forward packets by the tables: captures, TUN devices");
+    OF_NAT.into_iter().fold(command, |command, option| {
+        command.mut_arg(option, |option| option.requires("nat"))
+    })
 }
 
 /// Reads what [`command`] matched.
@@ -200,9 +213,6 @@ pub fn parse(matches: &ArgMatches) -> Result<Forward, clap::Error> {
 /// Runs it to the end: of the capture, or by Ctrl-C.
 /// `read` reads the files of `--tables` and `--routes`.
 pub fn run(asked: &Forward, read: &Readers) -> anyhow::Result<ExitCode> {
-    if asked.beside.is_any() && asked.nat.is_none() {
-        bail!("--log-journal, --log-syslog and --log-ipfix are for --nat");
-    }
     let report = match &asked.pcap_in {
         Some(input) => capture::run(asked, read, input)?,
         None => devices::run(asked, read)?,
@@ -219,4 +229,34 @@ pub fn run(asked: &Forward, read: &Readers) -> anyhow::Result<ExitCode> {
         return Err(error);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_a_translation_wants_one() {
+        let refused = |options: &str| {
+            let line = format!("forward --tables F --tun ta {options}");
+            let refused = command().try_get_matches_from(line.split_whitespace());
+            refused.err().map(|error| error.to_string())
+        };
+        for options in [
+            "--agentx /run/master --notify-mappings 5",
+            "--log-journal D",
+            "--log-syslog udp://::1:514",
+            "--log-ipfix ::1:4739",
+            "--log-sessions",
+            "--log-ca F",
+            "--nat-control S",
+            "--nat-state F",
+        ] {
+            let said = refused(options).unwrap_or_default();
+            assert!(said.contains("--nat <RULES>"), "{options}: {said}");
+            let with = format!("{options} --nat R --outside w");
+            assert_eq!(refused(&with), None, "{options}");
+        }
+        assert_eq!(refused(""), None);
+    }
 }

@@ -12,4 +12,5 @@ mod control_socket;
 pub mod forward;
 pub mod live;
 pub mod nat;
+mod peers;
 mod signals;

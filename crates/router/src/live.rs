@@ -40,9 +40,11 @@ multicast, fragments, options, ICMP errors, VLANs, what leaves by other links.
 When this process ends, by whatever signal, the kernel forwards again.
   fingerpost router --on eth1 --on eth2
   fingerpost router reasons
-Without --on it goes by [router] of the configuration, as the packaged service
-does (`systemctl enable --now fingerpost-router`). `fingerpost up` beside it tells
-its counters over HTTP, in /metrics, in `status` and in `top`.
+What no option says, [router] of the configuration does, one by one: `accept`,
+`obstacle` and `group` also where --on names the links. The packaged service goes
+by it alone (`systemctl enable --now fingerpost-router`). `fingerpost up` beside it
+tells its counters over HTTP, in /metrics, in `status` and in `top`.
+Options of a question stand behind it: `fingerpost router status --control PATH`.
 What the kernel would do on the way and the program does not (nftables, tc,
 shaping, IPsec, ...) is refused by name, or accepted with --accept: then packets
 that are forwarded here do not meet it. When it appears later, its packets are
@@ -123,6 +125,8 @@ struct At {
 pub fn command() -> Command {
     Router::augment_args(Command::new("router"))
         .about("Forward packets at XDP between links, beside the kernel")
+        // Else a question would pass over what stands before it.
+        .args_conflicts_with_subcommands(true)
 }
 
 /// Reads what [`command`] matched; what makes no sense is refused.
@@ -132,10 +136,11 @@ pub fn parse(matches: &ArgMatches) -> Result<Router, clap::Error> {
 
 impl Router {
     /// The configuration to read: a path, or the usual one (`Some(None)`);
-    /// `None` where the command line says all.
+    /// `None` for a question that needs nothing of it. Who forwards always
+    /// reads it.
     pub fn config(&self) -> Option<Option<&Path>> {
         let from = self.from();
-        let says_all = from.control.is_some() && (self.question.is_some() || !self.on.is_empty());
+        let says_all = from.control.is_some() && self.is_question();
         (from.config.is_some() || !says_all).then_some(from.config.as_deref())
     }
 
@@ -228,4 +233,64 @@ fn forward(router: &Router, plan: &Plan) -> anyhow::Result<ExitCode> {
 fn tell(line: impl std::fmt::Display) {
     // Nobody is left to hear of a failure.
     let _ = writeln!(io::stderr(), "fingerpost: {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Router, clap::Error> {
+        parse(&command().try_get_matches_from(line.split_whitespace())?)
+    }
+
+    #[test]
+    fn what_stands_before_a_question_is_refused() {
+        for before in [
+            "--control /run/b.sock",
+            "--config F",
+            "--on x --accept nft",
+            "--group g",
+            "--obstacle tell",
+        ] {
+            for question in ["status", "counters", "reasons"] {
+                let refused = parsed(&format!("router {before} {question}")).unwrap_err();
+                let said = refused.to_string();
+                assert!(said.contains(question), "{before}: {said}");
+            }
+        }
+        let behind = parsed("router status --control /run/b.sock").unwrap();
+        let control = behind.control(&Configured::default());
+        assert_eq!(control, Path::new("/run/b.sock"));
+    }
+
+    #[test]
+    fn who_forwards_reads_the_configuration_and_options_go_first() {
+        let config = |line| {
+            parsed(line)
+                .unwrap()
+                .config()
+                .map(|of| of.map(Path::to_owned))
+        };
+        assert_eq!(config("router --on a --on b --control S"), Some(None));
+        let named = Some(Some(PathBuf::from("F")));
+        assert_eq!(config("router --on a --on b --config F"), named);
+        assert_eq!(config("router status --config F --control S"), named);
+        assert_eq!(config("router status --control S"), None);
+        assert_eq!(config("router status"), Some(None));
+        let configured = Configured {
+            on: vec!["c".to_owned(), "d".to_owned()],
+            accept: vec![Kind::Tc],
+            obstacle: Later::Tell,
+            group: Some("g".to_owned()),
+            ..Configured::default()
+        };
+        let asked = parsed("router --on a --on b --obstacle kernel").unwrap();
+        let plan = asked.plan(&configured, None);
+        assert_eq!(plan.on, ["a", "b"]);
+        assert_eq!(
+            (&plan.accept[..], plan.obstacle),
+            (&[Kind::Tc][..], Later::Kernel)
+        );
+        assert_eq!(asked.group(&configured), Some("g"));
+    }
 }

@@ -3,13 +3,14 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use crate::answer::{Line, MAX_LINE_BYTES};
 use crate::request::Request;
+use crate::within::Within;
 
 /// What is said where nobody answers.
 pub fn nobody_at(path: &Path) -> String {
@@ -40,28 +41,18 @@ impl Connection {
         patience: Option<Duration>,
         sink: &mut dyn FnMut(Value) -> Result<()>,
     ) -> Result<Option<String>> {
-        let until = patience.map(|patience| Instant::now() + patience);
-        let mut stream = &self.stream;
-        stream.set_write_timeout(patience)?;
-        stream
+        let late = "the translation does not answer in time";
+        let mut within = Within::new(&self.stream, patience);
+        within
             .write_all(&request.line())
             .context("sending the question")?;
-        let mut lines = BufReader::new(&self.stream);
+        let mut lines = BufReader::new(within);
         let mut line = Vec::new();
         loop {
-            if let Some(until) = until {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    bail!("the translation does not answer in time");
-                }
-                self.stream.set_read_timeout(Some(left))?;
-            }
             line.clear();
             let mut bounded = lines.by_ref().take(MAX_LINE_BYTES as u64);
             match bounded.read_until(b'\n', &mut line) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    bail!("the translation does not answer in time")
-                }
+                Err(error) if error.kind() == ErrorKind::TimedOut => bail!(late),
                 read => read.context("reading the answer")?,
             };
             if line.last() != Some(&b'\n') {

@@ -8,10 +8,12 @@
 //! - [`request`]: what is asked.
 //! - [`answer`]: the lines of an answer.
 //! - [`client`]: asking with a thread that waits, within bounds.
+//! - [`within`]: a socket with a moment by which all of it is over.
 
 pub mod answer;
 pub mod client;
 pub mod request;
+pub mod within;
 
 /// Where the socket is when nothing is said.
 pub const USUAL: &str = "/run/fingerpost-nat.sock";

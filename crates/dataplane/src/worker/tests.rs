@@ -299,6 +299,29 @@ fn what_a_worker_has_no_room_for_is_dropped_and_counted() {
     assert_eq!(pool.outstanding(), 0);
 }
 
+#[test]
+fn who_is_held_takes_nothing_and_gives_its_engine_back() {
+    const PACKETS: u32 = 500;
+    let (_router, pool, mut workers, outside) = translators(PACKETS, 32);
+    let held = Running::hold(workers.pop().unwrap(), None).unwrap();
+    let mut late = Running::hold(workers.pop().unwrap(), None).unwrap();
+    assert!(held.state(Duration::from_millis(50)).is_none() && !held.has_ended());
+    let (state, engine) = held.end();
+    assert_eq!(engine.unwrap().statistics().flows, 0);
+    assert!(
+        state
+            .ports
+            .iter()
+            .all(|(_, counters)| counters.received_packets == 0)
+    );
+    late.begin();
+    late.begin();
+    handed_over(&late, u64::from(PACKETS));
+    assert!(late.stop().nat.unwrap().flows_made > 0);
+    drop(outside);
+    assert_eq!(pool.outstanding(), 0);
+}
+
 /// A port that fails: at once when it is asked, or when it is sent by.
 struct Broken {
     receives: bool,
@@ -387,6 +410,8 @@ fn who_takes_no_question_is_told_of_ports_later() {
     });
     let running = Running {
         asks,
+        rung: Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()),
+        held: None,
         thread,
         failed: Arc::default(),
     };

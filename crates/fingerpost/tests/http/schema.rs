@@ -86,7 +86,7 @@ fn every_answer_fits_the_document() {
     for (path, methods) in paths {
         let reply = match path.as_str() {
             "/v1/changes" | "/metrics" | "/openapi.json" => continue,
-            // No translation is there: `nat_asked.rs` has one.
+            // No translation is there: `nat.rs` has one.
             nat if nat.starts_with("/v1/nat/") => continue,
             "/v1/routes/get" => ask(&netns, "/v1/routes/get?address=10.1.2.3", &[]),
             // No feed is there: what they answer is in the tests of feeds.

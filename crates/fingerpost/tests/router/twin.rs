@@ -254,13 +254,17 @@ fn essential(side: u8, frame: &[u8]) -> Option<Vec<u8>> {
     if from != router_mac(side) && from != host_mac(9) {
         return None;
     }
-    let (tagged, frame) = match frame.get(12..14)? {
-        [0x81, 0] => (true, [frame.get(..12)?, frame.get(16..)?].concat()),
-        _ => (false, frame.to_vec()),
+    let (tag, frame) = match frame.get(12..14)? {
+        [0x81, 0] => {
+            let untagged = [frame.get(..12)?, frame.get(16..)?].concat();
+            (frame.get(14..16)?, untagged)
+        }
+        _ => (&[][..], frame.to_vec()),
     };
     let mut frame = essential_of(frame)?;
     // Which VLAN it is in is not to be lost.
-    frame.push(u8::from(tagged));
+    frame.extend(tag);
+    frame.push(tag.len() as u8);
     Some(frame)
 }
 

@@ -307,11 +307,14 @@ impl Nat {
     }
 
     /// What was announced before is waited for at the alias ports that it
-    /// had, unless another one has them now. Flows that it has there stay.
+    /// had, anew for as long as the first time, unless another one has them
+    /// now. Flows that it has there stay.
     fn await_run(&mut self, ends: &Ends, wanted: &Wanted, first: u16, until_millis: u64) -> bool {
         if !self.ports.has(first) || first.checked_add(wanted.ports - 1).is_none() {
             return false;
         }
+        let group = self.group(ends.alias, ends.remote, 0, ends.protocol);
+        let contest = Contest::without_taking(ends, None, group);
         let now = self.clock.said_millis();
         for step in 0..wanted.ports {
             let port = (first + step).to_be();
@@ -326,22 +329,49 @@ impl Nat {
                 remote_port: 0,
             };
             let own = (wanted.inside, wanted.inside_port.wrapping_add(step));
-            let awaited = self.rules.inbound(&asked, false, now);
-            let is_awaited = match awaited {
-                None => false,
-                Some(found) if (found.address, found.port) == (Some(own.0), own.1) => true,
+            match self.rules.inbound(&asked, false, now) {
+                Some(found) if (found.address, found.port) == (Some(own.0), own.1) => {
+                    self.rules.expect_longer(found.handle, until_millis);
+                }
                 Some(_) => return false,
-            };
-            if !is_awaited
-                && (!self.may_await(ends, 1)
-                    || self
-                        .await_at(ends, wanted, (first, step), until_millis)
-                        .is_none())
-            {
-                return false;
+                None => {
+                    let own = (ends.inside, own.1.to_be());
+                    let is_laid = self.is_free_but_for(&contest, port, own)
+                        && self.may_await(ends, 1)
+                        && self
+                            .await_at(ends, wanted, (first, step), until_millis)
+                            .is_some();
+                    if !is_laid {
+                        return false;
+                    }
+                }
             }
         }
         true
+    }
+
+    /// Whether nobody has an alias port (memory order), or this end inside
+    /// does.
+    fn is_free_but_for(&mut self, contest: &Contest, port: u16, own: (u32, u16)) -> bool {
+        if self.is_free(contest, port).is_some() {
+            return true;
+        }
+        let ends = contest.ends();
+        if !self.may_take(ends, port) || self.is_ruled(ends, port) {
+            return false;
+        }
+        let mapping = self.mapping_of(contest, port);
+        let holder = match mapping.and_then(|name| self.mappings.get(name)) {
+            Some(mapping) => Some((mapping.inside, mapping.inside_port)),
+            None => {
+                let ports = [ends.remote_port, port];
+                let key = Key::new(ends.remote, ends.alias, ports, ends.protocol);
+                let name = self.table.find::<false>(self.table.hasher.hash(key), key);
+                let flow = name.and_then(|name| self.table.get(name));
+                flow.map(|flow| (flow.inside(), flow.inside_port()))
+            }
+        };
+        holder == Some(own)
     }
 
     /// As many ports as are wanted, a free one (host order) among them, that

@@ -2,6 +2,7 @@
 //! it is there again nobody has to ask anew, and the epoch goes on (RFC 6887
 //! §8.5); where anything is not, it begins anew, and is announced.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::Ipv4Addr;
 
@@ -20,9 +21,12 @@ pub(super) struct SavedLeases {
     /// How long what was granted was known, milliseconds.
     epoch: Option<u64>,
     leases: Vec<SavedLease>,
-    /// Whose it is, by its place among them.
-    filters: Vec<(u32, (u32, u8, u16))>,
+    /// By the place of the lease among them.
+    filters: HashMap<u32, Vec<SavedFilter>>,
 }
+
+/// As [`Filter::saved`] has it.
+type SavedFilter = (u32, u8, u16);
 
 #[derive(Clone, Copy)]
 struct SavedLease {
@@ -44,17 +48,17 @@ impl SavedLeases {
                 _ => {
                     let number = fields.u32();
                     let filter = (fields.u32(), fields.u8(), fields.u16());
-                    self.filters.push((number, filter));
+                    self.filters.entry(number).or_default().push(filter);
                 }
             }
         }
     }
 
-    /// The filters of a lease; `None`: one makes no sense.
+    /// The filters of a lease, O(its own); `None`: one makes no sense.
     fn filters_of(&self, number: usize) -> Option<Vec<Filter>> {
-        let of = self.filters.iter();
-        let of = of.filter(|(one, _)| *one as usize == number);
-        of.map(|(_, filter)| Filter::restored(*filter)).collect()
+        let of = self.filters.get(&u32::try_from(number).ok()?);
+        let of = of.into_iter().flatten();
+        of.map(|filter| Filter::restored(*filter)).collect()
     }
 }
 

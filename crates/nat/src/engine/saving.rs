@@ -18,7 +18,8 @@ impl Nat {
     /// and blocks with the times that they have, what helpers and proxies
     /// remember, ports that rest, redirects that are waited for, what hosts
     /// have asked for by PCP. Fragments that wait for others are not written,
-    /// nor what was counted. Rules and settings come from elsewhere.
+    /// nor what was counted, nor which ends SIP has named: one that is named
+    /// again gets another alias. Rules and settings come from elsewhere.
     /// O(places).
     pub fn save(&mut self, now_millis: u64, out: &mut Chunks<'_>) -> io::Result<()> {
         self.begin(now_millis);

@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 
 use super::connection::Connection;
 use super::sequence::{Change, Sequence, Text};
-use super::{ControlKey, Helpers, Kind};
+use super::{ControlKey, Helpers, Kind, skinny};
 use crate::saved::{Chunk, Chunks, Fields, Record, tag};
 
 impl Helpers {
@@ -90,14 +90,20 @@ impl Connection {
         let (head_len, head) = (usize::from(fields.u8()), fields.bytes::<16>());
         let head_lost = fields.u8() != 0;
         let (told_len, told) = (usize::from(fields.u8()), fields.bytes::<32>());
-        let head: ArrayVec<u8, 16> = head.into_iter().take(head_len).collect();
+        let mut head: ArrayVec<u8, 16> = head.into_iter().take(head_len).collect();
+        // A whole header is none that is waited for: it was never written so,
+        // and where the next message begins is not known.
+        let is_torn = kind == Kind::Skinny && head.len() >= skinny::HEADER_LEN;
+        if is_torn {
+            head.clear();
+        }
         let told: Text = told.into_iter().take(told_len).collect();
         Some(Self {
             out,
             incoming,
             seen: is_seen.then_some(seen),
             head,
-            head_lost,
+            head_lost: head_lost || is_torn,
             opened: [fields.u8() != 0, fields.u8() != 0],
             left: fields.u32(),
             ..Self::new(kind, told, last_used)
@@ -116,5 +122,32 @@ fn key(fields: &mut Fields<'_>) -> ControlKey {
         inside_port: fields.u16(),
         remote: Ipv4Addr::from(fields.bytes::<4>()),
         remote_port: fields.u16(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: ControlKey = ControlKey {
+        inside: Ipv4Addr::new(10, 0, 0, 1),
+        inside_port: 3_000,
+        remote: Ipv4Addr::new(192, 0, 2, 1),
+        remote_port: 2_000,
+    };
+
+    #[test]
+    fn a_header_of_skinny_that_is_none_is_not_gone_on_with() {
+        for len in 0..=16 {
+            let mut saved = Connection::new(Kind::Skinny, Text::new(), 0);
+            saved.head = (0..len).collect();
+            let record = saved.saved(&KEY, 0, Record::default());
+            let mut fields = Fields(record.bytes());
+            assert_eq!(key(&mut fields), KEY);
+            let restored = Connection::restored(&mut fields, (0, 0)).unwrap();
+            let is_whole = usize::from(len) >= skinny::HEADER_LEN;
+            assert_eq!(restored.head.is_empty(), is_whole || len == 0, "{len}");
+            assert_eq!(restored.head_lost, is_whole, "{len}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use fingerpost_nat::{Config, Nat, Verdict};
+use fingerpost_nat::{Behaviour, Config, Dependence, Nat, Verdict};
 use packet::build::{Ip, Segment};
 use packet::{Ipv4, Tcp, Udp, tcp};
 
@@ -265,6 +265,50 @@ fn a_phone_of_sip_calls_and_is_called() {
         |end: String| format!("BYE sip:a@{end} SIP/2.0\r\nVia: SIP/2.0/UDP 18.52.86.120\r\n\r\n");
     let (_, _, back) = trial.datagram(false, proxy, from, &request(format!("{}:{}", MASQ, from.1)));
     assert_eq!(back, request(format!("{PRIVATE}:5060")));
+}
+
+#[test]
+fn media_are_waited_for_anew_each_time_they_are_named() {
+    let mut trial = helped();
+    let (phone, proxy) = ((PRIVATE, 5_060), (EXT, 5_060));
+    let message = invite(PRIVATE, 5_060, 4_000, 4_001);
+    let media = media_of(&trial.datagram(true, phone, proxy, &message).2);
+    trial.now += 150_000;
+    assert_eq!(
+        media_of(&trial.datagram(true, phone, proxy, &message).2),
+        media
+    );
+    trial.now += 179_000;
+    trial.udp_in((STRANGER, 8_000), (MASQ, media), (PRIVATE, 4_000));
+    // What is not named any more is over as it was before.
+    trial.now += 2_000;
+    trial.udp_in_fails((STRANGER, 8_001), (MASQ, media + 1));
+}
+
+#[test]
+fn media_that_are_named_again_leave_a_port_that_another_one_has_now() {
+    let mut trial = helped();
+    trial.nat.set_udp(Behaviour {
+        mapping: Dependence::Endpoint,
+        ..trial.nat.config().udp
+    });
+    let (phone, proxy) = ((PRIVATE, 5_060), (EXT, 5_060));
+    let message = invite(PRIVATE, 5_060, 4_000, 4_001);
+    let media = media_of(&trial.datagram(true, phone, proxy, &message).2);
+    trial.udp_in((STRANGER, 8_000), (MASQ, media), (PRIVATE, 4_000));
+    // Its own mapping there is none of another one's.
+    assert_eq!(
+        media_of(&trial.datagram(true, phone, proxy, &message).2),
+        media
+    );
+    trial.now += 500_000;
+    trial.nat.maintain(trial.now, 1 << 20);
+    trial.same_ports(true);
+    let other = (PRIVATES[1], media);
+    assert_eq!(trial.udp_out(other, (EXT, 53), MASQ), media);
+    let again = media_of(&trial.datagram(true, phone, proxy, &message).2);
+    assert_ne!(again, media);
+    trial.udp_in((STRANGER, 8_000), (MASQ, again), (PRIVATE, 4_000));
 }
 
 #[test]

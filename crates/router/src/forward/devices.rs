@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use dataplane::fib_sync::{Attachment, FibSync, FibSyncSettings};
 use dataplane::forward::{Forwarder, Ports, Request};
 use dataplane::worker::{Clock, Mesh, Running, Worker, Workers};
@@ -67,17 +67,19 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
         Some(namespace) => Some(Carrier::open(&namespace).context("opening a socket")?),
         None => None,
     };
+    let mut workers = hold(asked, engines, opened, &mut fill, &domain, &asks)?;
     if let Some(translation) = &mut translation {
         translation.confirm()?;
     }
-    let mut workers = start(asked, engines, opened, &mut fill, &domain, &asks)?;
+    workers.all.iter_mut().for_each(Running::begin);
     let mut failed = vec![0; workers.all.len()];
     if let Err(error) = privileges::confine() {
         warn!("{error}");
     }
     let mut unresolved = 0;
+    let mut patience = PATIENCE;
     while !workers.all.iter().any(Running::has_ended) {
-        fill.follow(PATIENCE);
+        fill.follow(patience);
         rules::tell(&fill, &mut ignored);
         if let Some(taken) = fill.taken() {
             known.acknowledge(taken);
@@ -97,7 +99,11 @@ pub fn run(asked: &Forward, read: &Readers) -> Result<Report> {
                 // It says itself what was wrong.
                 let _ = translation.reload(&workers.all);
             }
-            translation.tend(&workers.all);
+            // Who asks goes on asking, and was waited for.
+            patience = match translation.tend(&workers.all, PATIENCE) {
+                true => Duration::ZERO,
+                false => PATIENCE,
+            };
         }
         if has_come(&mut end) || is_hung_up && translation.is_none() {
             break;
@@ -191,8 +197,9 @@ fn open(asked: &Forward, devices: &[Device], fill: &mut FibSync) -> Result<Opene
     })
 }
 
-/// Starts the workers, each with a queue of every device.
-fn start(
+/// Makes the workers, each with a queue of every device. They take nothing
+/// yet: until all of them are there it can fail.
+fn hold(
     asked: &Forward,
     engines: Vec<nat::Nat>,
     opened: Opened,
@@ -224,21 +231,10 @@ fn start(
             worker = worker.with_mesh(mesh);
         }
         let core = (asked.workers > 1).then_some(number);
-        let running = Running::start(worker, core).context("starting a worker")?;
-        if running.state(ANSWER).is_none() && running.has_ended() {
-            bail!("{}", ended(running));
-        }
-        workers.all.push(running);
+        let held = Running::hold(worker, core).context("starting a worker")?;
+        workers.all.push(held);
     }
     Ok(workers)
-}
-
-fn ended(worker: Running) -> String {
-    let failures = worker.stop().failures;
-    match failures.into_iter().next() {
-        None => "a worker ended at once".to_owned(),
-        Some((_, why)) => why,
-    }
 }
 
 /// Carries what workers ask for; gives the number of requests that nobody

@@ -12,6 +12,7 @@ use dataplane::xdp::standing::Report;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use serde_json::Value;
+use translation::within::Within;
 
 use super::control::{Asked, Question};
 use super::shown;
@@ -45,7 +46,7 @@ pub fn ask(path: &Path, asked: Asked, is_json: bool) -> Result<ExitCode> {
 }
 
 /// All that a router tells, for somebody who hands it on; `None` where there
-/// is none. Waits for `patience` at each step.
+/// is none. Waits for `patience` at most.
 pub fn report(path: &Path, patience: Duration) -> Result<Option<Report>> {
     let Some(stream) = connect(path)? else {
         return Ok(None);
@@ -81,12 +82,13 @@ fn connect(path: &Path) -> Result<Option<UnixStream>> {
 }
 
 fn answer(stream: &UnixStream, asked: Asked, patience: Duration) -> Result<Value> {
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
-    let question = serde_json::to_string(&Question { ask: asked })?;
-    writeln!(&*stream, "{question}").context("sending the question")?;
+    let mut within = Within::new(stream, Some(patience));
+    let question = serde_json::to_string(&Question { ask: asked })? + "\n";
+    within
+        .write_all(question.as_bytes())
+        .context("sending the question")?;
     let mut line = String::new();
-    BufReader::new(stream.take(ANSWER_BYTES))
+    BufReader::new(within.take(ANSWER_BYTES))
         .read_line(&mut line)
         .context("the router gives no answer")?;
     if !line.ends_with('\n') {

@@ -1,31 +1,33 @@
 //! The control socket: questions to what forwards, one line of JSON each, and
-//! one as the answer. A thread of its own answers one client after the other,
-//! without any rights; root, the user who runs it and a group are answered.
+//! one as the answer. Each client has a thread, without any rights, and time
+//! for its question and its answer; root, the user who runs it and a group are
+//! answered.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use dataplane::xdp::Forwarding;
 use dataplane::xdp::standing::Standing;
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Gid, geteuid};
+use rustix::process::Gid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use translation::within::Within;
 
 use super::tell;
 use crate::control_socket::{self, Refusals};
+use crate::peers::{Peer, Places};
 
-/// Bytes of a question at most, and how long it may take; an answer as well.
-/// So long one client may hold up the next.
+/// Bytes of a question at most, and how long all of it may take to come.
 const QUESTION_BYTES: u64 = 4_096;
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long an answer may take to be taken.
+const TAKEN: Duration = Duration::from_secs(5);
 
 const REFUSALS: Refusals = Refusals {
     other: "something else than a socket is there",
@@ -79,12 +81,14 @@ impl Door {
     pub fn open(path: &Path, group: Option<Gid>) -> Result<Self> {
         let opening = || format!("opening {}", path.display());
         let listener = control_socket::bind(path, REFUSALS).with_context(opening)?;
+        let door = Self {
+            path: path.to_owned(),
+            listener,
+        };
         if let Some(group) = group {
-            chown(path, None, Some(group.as_raw())).with_context(opening)?;
-            fs::set_permissions(path, fs::Permissions::from_mode(0o660)).with_context(opening)?;
+            control_socket::open_to(path, group).with_context(opening)?;
         }
-        let path = path.to_owned();
-        Ok(Self { path, listener })
+        Ok(door)
     }
 
     /// Answers from now on, on a thread of its own.
@@ -111,28 +115,51 @@ fn accept(listener: &UnixListener, answers: &Answers) {
         ));
         return;
     }
+    let places = Places::default();
     for client in listener.incoming() {
         let Ok(client) = client else {
             // Out of descriptors, say: not a reason to spin.
             thread::sleep(Duration::from_millis(10));
             continue;
         };
-        let answered = answer(&client, answers);
-        let answer = answered.unwrap_or_else(|error| json!({"error": format!("{error:#}")}));
-        // Who has gone needs no answer.
-        let _ = writeln!(&client, "{answer}");
+        let peer = Peer::of(&client, answers.is_for_group);
+        let taken = match peer.and_then(|peer| places.take(peer)) {
+            Ok(taken) => taken,
+            Err(refusal) => {
+                // This thread waits for nobody.
+                let _ = client.set_nonblocking(true);
+                let _ = (&client).write_all(&line_of(&Err(refusal)));
+                continue;
+            }
+        };
+        let answers = answers.clone();
+        let spawned = thread::Builder::new()
+            .name("router-client".to_owned())
+            .spawn(move || {
+                let _taken = taken;
+                let line = line_of(&answer(&client, &answers));
+                // Who has gone needs no answer.
+                let _ = Within::new(&client, Some(TAKEN)).write_all(&line);
+            });
+        if let Err(error) = spawned {
+            tell(format_args!("a client's thread: {error}"));
+        }
     }
 }
 
+/// An answer as a line.
+fn line_of(answer: &Result<Value>) -> Vec<u8> {
+    let line = match answer {
+        Ok(answer) => answer.to_string(),
+        Err(error) => json!({"error": format!("{error:#}")}).to_string(),
+    };
+    (line + "\n").into_bytes()
+}
+
 fn answer(client: &UnixStream, answers: &Answers) -> Result<Value> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
-    let peer = socket_peercred(client).context("asking who asks")?;
-    if !answers.is_for_group && !peer.uid.is_root() && peer.uid != geteuid() {
-        bail!("only root and who runs the router are answered");
-    }
     let mut line = Vec::new();
-    let mut bounded = BufReader::new(client.take(QUESTION_BYTES));
+    let within = Within::new(client, Some(PATIENCE));
+    let mut bounded = BufReader::new(within.take(QUESTION_BYTES));
     bounded
         .read_until(b'\n', &mut line)
         .context("reading the question")?;

@@ -12,11 +12,9 @@
 //! - `answers`: answers made of pieces.
 //! - `rows`: rows as JSON; `shown`: as text, at the other end.
 //! - `client`: `nat show`, `nat clear`, `nat reload`.
-//! - `peers`: who may ask for what.
 
 pub mod answers;
 pub mod client;
-mod peers;
 pub mod pieces;
 mod rows;
 pub mod server;

@@ -14,7 +14,7 @@ use nat::Nat;
 use nat::rules::Statement;
 use tracing::{info, warn};
 
-use super::control::pieces::{Job, Jobs};
+use super::control::pieces::Job;
 use super::control::server::{Askers, Control};
 use super::log::{Log, Options, Told};
 use super::mib::Snmp;
@@ -46,13 +46,6 @@ pub struct Beside {
     snmp: Snmp,
     #[command(flatten)]
     log: Options,
-}
-
-impl Beside {
-    /// Whether anything is written down.
-    pub fn is_any(&self) -> bool {
-        self.log.events() != (0, 0)
-    }
 }
 
 /// See the module.
@@ -100,7 +93,8 @@ impl Translation {
         Ok((translation, engines))
     }
 
-    /// All ports are open, and workers begin to translate.
+    /// All ports are open and all workers are there, and they begin to
+    /// translate once this is done.
     pub fn confirm(&mut self) -> anyhow::Result<()> {
         if let Some(beginning) = self.beginning.take() {
             beginning.confirm(&self.log)?;
@@ -108,8 +102,10 @@ impl Translation {
         Ok(())
     }
 
-    /// To be called again and again: takes records, hands questions on.
-    pub fn tend(&mut self, workers: &[Running]) {
+    /// To be called again and again: takes records, hands questions on. With a
+    /// question it waits for those that follow, for `turn` in all: a walk is
+    /// one of many pieces. Whether there was one.
+    pub fn tend(&mut self, workers: &[Running], turn: Duration) -> bool {
         if !self.log.is_empty() && self.told.elapsed() >= TELLS {
             self.told = Instant::now();
             for worker in workers {
@@ -121,25 +117,38 @@ impl Translation {
                 worker.ask(Ask::Nat(Errand::new(take)));
             }
         }
-        let Some(job) = self.askers.jobs.as_mut().and_then(Jobs::next_job) else {
-            return;
-        };
-        match job.is_reload() {
-            true => {
-                let done = self.reload(workers);
-                job.reloaded(done);
+        let until = Instant::now() + turn;
+        let mut wait = Duration::ZERO;
+        while let Some(job) = self.next_job(wait) {
+            match job.is_reload() {
+                true => {
+                    let done = self.reload(workers);
+                    job.reloaded(done);
+                }
+                false => self.hand(job, workers),
             }
-            false => self.hand(job, workers),
+            wait = until.saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                return true;
+            }
         }
+        !wait.is_zero()
+    }
+
+    fn next_job(&mut self, wait: Duration) -> Option<Job> {
+        self.askers.jobs.as_mut()?.next_within(wait)
     }
 
     /// A question for one of the workers. Who asked hears nothing where that
-    /// takes none, and says that it is busy.
+    /// takes none, and says that it is busy. One that there is not has nothing.
     fn hand(&self, job: Job, workers: &[Running]) {
         let engines = usize::from(self.parts);
-        if let Some(worker) = workers.get(job.engine()) {
-            let answer = move |nat: &mut Nat| job.answer(nat, engines);
-            worker.ask(Ask::Nat(Errand::new(answer)));
+        match workers.get(job.engine()) {
+            Some(worker) => {
+                let answer = move |nat: &mut Nat| job.answer(nat, engines);
+                worker.ask(Ask::Nat(Errand::new(answer)));
+            }
+            None => job.of_nobody(),
         }
     }
 

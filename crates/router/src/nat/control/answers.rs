@@ -264,3 +264,58 @@ fn meant(filter: &Filter, view: &SubscriberView) -> bool {
     let of = view.subscriber;
     filter.fits_range(of.first, of.last, view.alias)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::thread;
+    use std::time::Duration;
+
+    use nat::Nat;
+
+    use super::*;
+    use crate::nat::control::pieces::pair;
+
+    /// Rows of an answer, and where it goes on.
+    fn asked(asking: &mut Asking, limit: usize, after: Option<String>) -> (usize, Option<String>) {
+        let request = Request::Show {
+            table: Table::Helpers,
+            filter: Filter::default(),
+            count: false,
+            limit: Some(limit),
+            top: None,
+            after,
+        };
+        let mut out = Vec::new();
+        let next = answer(request, asking, 7, &mut out).unwrap();
+        (out.iter().filter(|byte| **byte == b'\n').count(), next)
+    }
+
+    #[test]
+    fn a_short_table_is_walked_in_steps_as_well() {
+        let (mut asking, mut jobs) = pair().unwrap();
+        let asks = thread::spawn(move || {
+            let all = nat::helper::REGISTRY.len();
+            for limit in 1..all {
+                let (mut rows, mut steps, mut after) = (0, 0, None);
+                loop {
+                    let (more, next) = asked(&mut asking, limit, after);
+                    assert!(more <= limit);
+                    (rows, steps, after) = (rows + more, steps + 1, next);
+                    if after.is_none() {
+                        break;
+                    }
+                }
+                assert_eq!((rows, steps), (all, all.div_ceil(limit)), "{limit}");
+            }
+            assert_eq!(asked(&mut asking, all, None), (all, None));
+        });
+        let mut nat = Nat::new(Config::new(&[Ipv4Addr::new(192, 0, 2, 1)])).unwrap();
+        while !asks.is_finished() {
+            if let Some(job) = jobs.next_within(Duration::from_millis(10)) {
+                job.answer(&mut nat, 1);
+            }
+        }
+        asks.join().unwrap();
+    }
+}

@@ -6,13 +6,14 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use nat::{
     BlockView, Config, Cursor, FlowView, LeaseView, MappingView, Nat, PoolView, Statistics,
     SubscriberView,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use translation::request::{Filter, Table};
 
 use crate::nat::settings::Later;
@@ -176,6 +177,24 @@ impl Jobs {
         });
         job.ok()
     }
+
+    /// The same, and waits so long for one.
+    pub fn next_within(&mut self, wait: Duration) -> Option<Job> {
+        let until = Instant::now() + wait;
+        loop {
+            if let Some(job) = self.next_job() {
+                return Some(job);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let mut waited = [PollFd::new(&self.woken, PollFlags::IN)];
+            let left = Timespec::try_from(left).ok()?;
+            // An interruption is a short wait.
+            let _ = poll(&mut waited, Some(&left));
+        }
+    }
 }
 
 impl Job {
@@ -197,10 +216,18 @@ impl Job {
         });
     }
 
+    /// Says that there is nothing: behind the last engine.
+    pub fn of_nobody(self) {
+        self.reply(Piece::default());
+    }
+
     /// Answers it, from the engine that is asked, one of so many. Bounded,
     /// and never waits.
     pub fn answer(self, nat: &mut Nat, engines: usize) {
         let Place { engine, cursor } = self.from;
+        if engine >= engines {
+            return self.of_nobody();
+        }
         let (rows, next) = match &self.what {
             Wanted::Rows(table, places) => rows(nat, *table, cursor, *places),
             Wanted::Statistics => {
@@ -251,9 +278,13 @@ fn rows(nat: &Nat, table: Table, from: Cursor, places: usize) -> (Rows, Option<C
         Table::Leases => collect(Rows::Leases, |sink| nat.leases(from, places, sink)),
         Table::Helpers => {
             let helped = nat.config().helpers;
-            let all = nat::helper::REGISTRY.iter();
-            let all = all.map(|entry| (entry.name, helped.has(entry.kind)));
-            (Rows::Helpers(all.collect()), None)
+            let all = &nat::helper::REGISTRY;
+            let first = from.place() as usize;
+            let some = all.iter().skip(first).take(places);
+            let some = some.map(|entry| (entry.name, helped.has(entry.kind)));
+            let behind = first.saturating_add(places);
+            let next = (behind < all.len()).then(|| Cursor::at(behind as u32));
+            (Rows::Helpers(some.collect()), next)
         }
     }
 }
@@ -265,4 +296,58 @@ fn collect<T: Copy>(
     let mut found = Vec::new();
     let next = list(&mut |view| found.push(*view));
     (rows(found), next)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_is_woken_by_a_question() {
+        let (asking, mut jobs) = pair().unwrap();
+        assert!(jobs.next_within(Duration::from_millis(5)).is_none());
+        let asks = thread::spawn(move || {
+            let mut asking = asking;
+            let mut answered = 0;
+            for _ in 0..100 {
+                answered += usize::from(asking.ask(Wanted::Reload, Place::default()).is_ok());
+            }
+            answered
+        });
+        for _ in 0..100 {
+            // It would be longer than the other one waits.
+            let job = jobs.next_within(PATIENCE * 10).unwrap();
+            job.reloaded(Ok(()));
+        }
+        assert_eq!(asks.join().unwrap(), 100);
+        assert!(jobs.next_within(Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn an_engine_that_is_not_there_has_nothing() {
+        let (mut asking, mut jobs) = pair().unwrap();
+        let mut nat = Nat::new(Config::new(&[Ipv4Addr::new(192, 0, 2, 1)])).unwrap();
+        let answers = thread::spawn(move || {
+            for _ in 0..4 {
+                jobs.next_within(PATIENCE).unwrap().answer(&mut nat, 1);
+            }
+        });
+        let mut ask = |engine, table| {
+            let wanted = Wanted::Rows(table, PLACES);
+            asking.ask(wanted, Place::new(engine, 0)).unwrap()
+        };
+        let there = ask(0, Table::Subscribers);
+        assert!(matches!(there.rows, Rows::Subscribers(_)) && there.next.is_none());
+        for (engine, table) in [
+            (1, Table::Subscribers),
+            (255, Table::Subscribers),
+            (1, Table::Helpers),
+        ] {
+            let piece = ask(engine, table);
+            assert!(matches!(piece.rows, Rows::None) && piece.next.is_none());
+        }
+        answers.join().unwrap();
+    }
 }

@@ -10,19 +10,22 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
+use privileges::groups;
+use rustix::process::Gid;
 use tracing::warn;
 use translation::answer::Line;
 use translation::request::Request;
+use translation::within::Within;
 
 use super::answers;
-use super::peers::{Peer, Places};
 use super::pieces::{Asking, Jobs, pair};
 use crate::control_socket::{self, Refusals};
 use crate::nat::mib::{Snmp, Subagent};
+use crate::peers::{Peer, Places};
 
 /// Bytes of a request at most.
 const REQUEST_BYTES: u64 = 64 << 10;
-/// How long a request may take to come.
+/// How long a request may take to come, all of it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client may take nothing of its answer.
 const STALLED: Duration = Duration::from_secs(60);
@@ -102,7 +105,8 @@ fn open(path: &Path, group: Option<&str>, asking: Asking) -> anyhow::Result<Door
         path: path.to_owned(),
     };
     if let Some(group) = group {
-        control_socket::open_to(path, group).with_context(named)?;
+        let group = groups::number(group).with_context(named)?;
+        control_socket::open_to(path, Gid::from_raw(group)).with_context(named)?;
     }
     let answering = Answering {
         asking,
@@ -172,10 +176,10 @@ fn serve(client: &UnixStream, peer: Peer, mut asking: Asking, life: u64) {
 }
 
 fn read(client: &UnixStream) -> anyhow::Result<Request> {
-    client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(STALLED))?;
     let mut line = Vec::new();
-    let mut bounded = BufReader::new(client.take(REQUEST_BYTES));
+    let within = Within::new(client, Some(PATIENCE));
+    let mut bounded = BufReader::new(within.take(REQUEST_BYTES));
     let read = bounded.read_until(b'\n', &mut line);
     read.context("reading the request")?;
     if line.last() != Some(&b'\n') {

@@ -1,12 +1,14 @@
-//! The thread that speaks AgentX with a master. It asks the translation as
-//! any client of the control socket does; a master that stalls, goes or lies
-//! costs no packet anything, and is tried again.
+//! The thread that speaks AgentX with a master, without any right. It asks the
+//! translation as any client of the control socket does; a master that stalls,
+//! goes or lies costs no packet anything, and is tried again. Another thread
+//! connects to it, reads nothing, and alone may pass the modes of its socket.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,12 +73,15 @@ impl Subagent {
             patience_millis: PATIENCE_MILLIS,
             ping_millis: PING_MILLIS,
         });
+        let connecting = connecting(master.clone())?;
         let speaking = Speaking {
             master,
             thresholds: snmp.thresholds,
             asking,
             session,
+            connecting,
             began: Instant::now(),
+            started: None,
             watched: Watched::default(),
             subscribers: WatchedSubscribers::default(),
             looked: None,
@@ -92,12 +97,41 @@ impl Subagent {
     }
 }
 
+/// Where a connection is asked for, and where it comes.
+type Connecting = (SyncSender<()>, Receiver<io::Result<UnixStream>>);
+
+/// A thread that connects each time it is asked to, and ends with who asks.
+/// The master may be another user's, the daemon's say, and may be started anew.
+fn connecting(master: PathBuf) -> Result<Connecting> {
+    let (ask, asked) = sync_channel(1);
+    let (connected, connection) = sync_channel(1);
+    thread::Builder::new()
+        .name("agentx-connect".to_owned())
+        .spawn(move || {
+            let kept = CapabilitySet::DAC_OVERRIDE;
+            if let Err(error) = privileges::give_up_but(kept) {
+                warn!("AgentX: giving up privileges: {error}");
+            }
+            for () in asked {
+                if connected.send(UnixStream::connect(&master)).is_err() {
+                    return;
+                }
+            }
+        })
+        .context("starting the thread that connects for AgentX")?;
+    Ok((ask, connection))
+}
+
 struct Speaking {
     master: PathBuf,
     thresholds: Thresholds,
     asking: Asking,
     session: Session,
+    connecting: Connecting,
     began: Instant,
+    /// The master's clock as the translation began, by its first answer in
+    /// this connection: reckoned anew it would move by a tick now and then.
+    started: Option<u32>,
     watched: Watched,
     subscribers: WatchedSubscribers,
     /// When all subscribers were looked at last.
@@ -110,10 +144,7 @@ struct Speaking {
 
 impl Speaking {
     fn run(mut self) {
-        // The master may be another user's, the daemon's say, and may be
-        // started anew.
-        let kept = CapabilitySet::DAC_OVERRIDE;
-        if let Err(error) = privileges::give_up_but(kept) {
+        if let Err(error) = privileges::give_up() {
             warn!("AgentX: giving up privileges: {error}");
         }
         while !self.stops() {
@@ -143,11 +174,11 @@ impl Speaking {
 
     /// Speaks until the connection breaks, or it is to end.
     fn converse(&mut self) -> Result<()> {
-        let named = || format!("no AgentX master at {}", self.master.display());
-        let mut stream = UnixStream::connect(&self.master).with_context(named)?;
+        let mut stream = self.connect()?;
         stream.set_read_timeout(Some(TICK))?;
         stream.set_write_timeout(Some(STALLED))?;
         self.session.connected(self.now());
+        self.started = None;
         let mut looked = None;
         while !self.stops() {
             self.session.tick(self.now())?;
@@ -170,12 +201,23 @@ impl Speaking {
         self.write(&mut stream)
     }
 
+    fn connect(&self) -> Result<UnixStream> {
+        let (ask, connection) = &self.connecting;
+        // It is there as long as this one is.
+        ask.send(()).context("asking for a connection")?;
+        let connected = connection.recv().context("waiting for a connection")?;
+        connected.with_context(|| format!("no AgentX master at {}", self.master.display()))
+    }
+
     /// The master's clock as the translation began.
-    fn started_ticks(&self) -> u32 {
+    fn started_ticks(&mut self) -> u32 {
         let now = self.now();
-        let up = self.session.master_up_ticks(now).unwrap_or(0);
-        // A master that began later has seen no break.
-        up.saturating_sub((now / 10) as u32)
+        if self.started.is_none() {
+            let up = self.session.master_up_ticks(now);
+            // A master that began later has seen no break.
+            self.started = up.map(|up| up.saturating_sub((now / 10) as u32));
+        }
+        self.started.unwrap_or(0)
     }
 
     fn look(&mut self) -> Result<(Objects<'_>, Seen)> {

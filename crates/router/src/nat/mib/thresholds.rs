@@ -1,5 +1,7 @@
 //! When a notification is due: as a value comes to its threshold, and no more
-//! often than once an interval (RFC 7659 §3.1.2). By the time it is given.
+//! often than once an interval (RFC 7659 §3.1.2): one that comes to it within
+//! the interval is told when that is over, if it is there still. By the time
+//! it is given.
 
 use std::collections::HashMap;
 
@@ -36,23 +38,23 @@ pub struct Values {
     pub mappings: u64,
 }
 
-/// A threshold, and whether the value is at it.
+/// A threshold, and whether it was told that the value is at it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Watch {
-    is_at: bool,
+    is_told: bool,
     told_millis: Option<u64>,
 }
 
 impl Watch {
     /// Whether it is to be told now.
     fn look(&mut self, is_at: bool, now_millis: u64, secs: u32) -> bool {
-        let was_at = std::mem::replace(&mut self.is_at, is_at);
+        self.is_told &= is_at;
         let interval = u64::from(secs) * 1_000;
         let rests = |told: u64| now_millis.saturating_sub(told) < interval;
-        if !is_at || was_at || self.told_millis.is_some_and(rests) {
+        if !is_at || self.is_told || self.told_millis.is_some_and(rests) {
             return false;
         }
-        self.told_millis = Some(now_millis);
+        (self.is_told, self.told_millis) = (true, Some(now_millis));
         true
     }
 }
@@ -128,7 +130,7 @@ impl WatchedSubscribers {
         }
         let (watch, seen) = self.at.entry(index).or_default();
         // One that was below at the last look comes to it now.
-        watch.is_at &= *seen + 1 >= self.look;
+        watch.is_told &= *seen + 1 >= self.look;
         *seen = self.look;
         let is_due = watch.look(true, now_millis, SUBSCRIBER_SECS);
         self.told += usize::from(is_due);
@@ -181,6 +183,24 @@ mod tests {
             look(80, 100, 103),
             [Due::PoolUsageHigh, Due::PortMapEntriesHigh]
         );
+    }
+
+    #[test]
+    fn what_comes_within_the_interval_is_told_behind_it() {
+        let mut watched = Watched::default();
+        let mut look = |usage, secs: u64| watched.look(&AT, values(usage, 0), secs * 1_000);
+        assert_eq!(look(80, 0), [Due::PoolUsageHigh]);
+        assert_eq!(look(50, 1), []);
+        assert_eq!(look(90, 2), []);
+        assert_eq!(look(90, 19), [], "at its end");
+        assert_eq!(look(90, 20), [Due::PoolUsageHigh]);
+        assert_eq!(look(90, 60), [], "once");
+        assert_eq!(look(50, 61), []);
+        assert_eq!(look(90, 62), [Due::PoolUsageHigh]);
+        assert_eq!(look(50, 63), []);
+        assert_eq!(look(90, 64), []);
+        assert_eq!(look(50, 81), []);
+        assert_eq!(look(50, 82), [], "it is not there any more");
     }
 
     #[test]

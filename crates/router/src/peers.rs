@@ -1,7 +1,7 @@
-//! Who may ask a translation, and for what. What it has says who talks to
-//! whom: root and the user who runs it are answered, and the group that its
-//! socket was given to, which may ask and change nothing. Places are kept for
-//! root, and for who runs it.
+//! Who may ask a running router or translation, and for what. What it has says
+//! who talks to whom: root and the user who runs it are answered, and the group
+//! that its socket was given to, which may ask and change nothing. Places are
+//! kept for root, and for who runs it. For `live::control` and `nat::control`.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Peer {
             uid if uid == geteuid() => Ok(Self::Runner),
             // Who came through the socket's file is of the group.
             _ if has_group => Ok(Self::Group),
-            _ => bail!("only root and who runs the translation are answered"),
+            _ => bail!("only root and who runs it are answered"),
         }
     }
 
