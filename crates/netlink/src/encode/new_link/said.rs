@@ -99,9 +99,7 @@ fn text(
         Form::ExternalVxlan => (is? == [1]).then(String::new),
         Form::ExternalGre => is.map(|_| String::new()),
         Form::GreKey(sides) => gre_key(data, sides),
-        Form::GreBit(bit, sides) => {
-            is_gre(data, |flags| flags & bit != 0, sides).then(String::new)
-        }
+        Form::GreBit(bit, sides) => is_gre(data, |flags| flags & bit != 0, sides).then(String::new),
         Form::FlowInfo(shift, max, inherit) => {
             let flags = value(data, gathered::GRE_FLAGS).and_then(u32_of);
             if flags.unwrap_or(0) & inherit != 0 {
@@ -222,22 +220,43 @@ mod tests {
             ("vlan", "protocol 802.1ad id 5"),
             ("vlan", "id 5 gvrp on mvrp off egress-qos-map 0:1 2:3"),
             ("macvlan", "mode bridge"),
-            ("bridge", "forward_delay 400 vlan_filtering 1 mcast_snooping 0"),
-            ("vxlan", "id 77 remote 192.0.2.1 local 192.0.2.2 dstport 4789 nolearning ttl inherit"),
+            (
+                "bridge",
+                "forward_delay 400 vlan_filtering 1 mcast_snooping 0",
+            ),
+            (
+                "vxlan",
+                "id 77 remote 192.0.2.1 local 192.0.2.2 dstport 4789 nolearning ttl inherit",
+            ),
             ("vxlan", "id 77 group 239.1.1.1 dev e7 srcport 1 2 ttl 5"),
             ("vxlan", "external dstport 4789"),
             ("geneve", "id 9 remote 2001:db8::1 ttl 7"),
             ("vrf", "table 100"),
             ("vrf", "table main"),
             ("gre", "local 192.0.2.1 remote 192.0.2.2 key 5 csum ttl 64"),
-            ("gre", "local 192.0.2.1 remote 192.0.2.2 ikey 5 okey 6 oseq nopmtudisc"),
-            ("ip6gre", "local 2001:db8::1 remote 2001:db8::2 tclass 0x20 encaplimit none"),
-            ("ip6gre", "local 2001:db8::1 remote 2001:db8::2 flowlabel inherit"),
-            ("bond", "mode 802.3ad miimon 100 arp_ip_target 192.0.2.1,192.0.2.2"),
+            (
+                "gre",
+                "local 192.0.2.1 remote 192.0.2.2 ikey 5 okey 6 oseq nopmtudisc",
+            ),
+            (
+                "ip6gre",
+                "local 2001:db8::1 remote 2001:db8::2 tclass 0x20 encaplimit none",
+            ),
+            (
+                "ip6gre",
+                "local 2001:db8::1 remote 2001:db8::2 flowlabel inherit",
+            ),
+            (
+                "bond",
+                "mode 802.3ad miimon 100 arp_ip_target 192.0.2.1,192.0.2.2",
+            ),
         ] {
             again(kind, words);
         }
         assert_eq!(again("vlan", "id=5"), "id 5");
-        assert_eq!(again("vxlan", "vni 5 remote 192.0.2.1"), "id 5 remote 192.0.2.1");
+        assert_eq!(
+            again("vxlan", "vni 5 remote 192.0.2.1"),
+            "id 5 remote 192.0.2.1"
+        );
     }
 }
