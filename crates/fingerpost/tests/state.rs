@@ -106,23 +106,45 @@ fn a_file_is_applied_and_a_second_time_nothing_is_sent() {
     assert_eq!(shown.status.code(), Some(1));
     assert_eq!(netns.ip(&["-o", "link"]).unwrap().lines().count(), 1);
     let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.contains("+ link cust7 type veth peer custb7"), "{text}");
+    assert!(
+        text.contains("+ link cust7 type veth peer custb7"),
+        "{text}"
+    );
     assert!(text.contains("+ route 10.9.3.0/24 dev cust3"), "{text}");
     said(files.apply(&netns, &file, &[]));
     let again = said(files.apply(&netns, &file, &[]));
     assert!(again.contains("nothing was sent"), "{again}");
     assert_eq!(says(&netns, &["diff", path]), "");
-    let addresses = netns.ip(&["-o", "-4", "addr", "show", "dev", "cust20"]).unwrap();
-    assert!(addresses.contains("10.0.0.81/30 brd 10.0.0.83"), "{addresses}");
+    let addresses = netns
+        .ip(&["-o", "-4", "addr", "show", "dev", "cust20"])
+        .unwrap();
+    assert!(
+        addresses.contains("10.0.0.81/30 brd 10.0.0.83"),
+        "{addresses}"
+    );
     let link = netns.ip(&["-d", "link", "show", "custb7"]).unwrap();
-    assert!(link.contains("master br0") && link.contains("mtu 1400"), "{link}");
+    assert!(
+        link.contains("master br0") && link.contains("mtu 1400"),
+        "{link}"
+    );
     let link = netns.ip(&["link", "show", "cust3"]).unwrap();
-    assert!(link.contains("altname customer-3") && link.contains("02:00:00:00:00:03"), "{link}");
+    assert!(
+        link.contains("altname customer-3") && link.contains("02:00:00:00:00:03"),
+        "{link}"
+    );
     let routes = netns.ip(&["route"]).unwrap();
-    assert!(routes.contains("nexthop via 10.0.0.6 dev cust1 weight 2"), "{routes}");
+    assert!(
+        routes.contains("nexthop via 10.0.0.6 dev cust1 weight 2"),
+        "{routes}"
+    );
     let rules = netns.ip(&["rule"]).unwrap();
-    assert!(rules.contains("520:\tfrom 10.0.0.80/30 lookup 100"), "{rules}");
-    let filter = netns.run("cat", &["/proc/sys/net/ipv4/conf/cust5/rp_filter"]).unwrap();
+    assert!(
+        rules.contains("520:\tfrom 10.0.0.80/30 lookup 100"),
+        "{rules}"
+    );
+    let filter = netns
+        .run("cat", &["/proc/sys/net/ipv4/conf/cust5/rp_filter"])
+        .unwrap();
     assert_eq!(filter.trim(), "2");
 
     // One line is changed: one request.
@@ -130,7 +152,10 @@ fn a_file_is_applied_and_a_second_time_nothing_is_sent() {
     let file = files.write("a.toml", &other);
     let shown = fingerpost(&netns, &["diff", path]);
     let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.starts_with("~ route 10.99.0.0/16: nexthops "), "{text}");
+    assert!(
+        text.starts_with("~ route 10.99.0.0/16: nexthops "),
+        "{text}"
+    );
     assert_eq!(text.lines().count(), 1, "{text}");
     let done = said(files.apply(&netns, &file, &["--json"]));
     assert!(done.contains("\"requests\":1,"), "{done}");
@@ -142,8 +167,14 @@ fn a_file_is_applied_and_a_second_time_nothing_is_sent() {
     files.write("a.toml", &other);
     let shown = fingerpost(&netns, &["diff", path]);
     let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.contains("~ link br0: forward_delay 400 -> 500"), "{text}");
-    assert!(text.contains("~ link custb7: master br0 -> none, mtu 1400 -> 1300"), "{text}");
+    assert!(
+        text.contains("~ link br0: forward_delay 400 -> 500"),
+        "{text}"
+    );
+    assert!(
+        text.contains("~ link custb7: master br0 -> none, mtu 1400 -> 1300"),
+        "{text}"
+    );
     said(files.apply(&netns, &file, &["--atomic"]));
     assert_eq!(says(&netns, &["diff", path]), "");
 }
@@ -171,7 +202,10 @@ fn what_was_exported_is_as_it_is_and_can_be_made_elsewhere() {
     let listed = files.write("rows.json", &rows);
     let said_of_it = files.apply(&netns, &listed, &["--dry-run"]);
     let text = String::from_utf8(said_of_it.stdout).unwrap();
-    assert!(!text.contains("~ nexthop") && !text.contains("+ rule 1000"), "{text}");
+    assert!(
+        !text.contains("~ nexthop") && !text.contains("+ rule 1000"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -183,12 +217,37 @@ fn what_is_wrong_is_refused_before_anything_is_done() {
     let good = "[[link]]\nname = \"a0\"\nkind = \"bridge\"\n";
     for (wrong, place, word) in [
         ("[[link]]\nname = \"b\"\nmtuu = 5\n", ":6: ", "mtuu"),
-        ("[[link]]\nname = \"b\"\nkind = \"bridges\"\n", ":4: ", "bridges"),
-        ("[[link]]\nname = \"b\"\nkind = \"bridge\"\noptions = \"colour 5\"\n", ":4: ", "colour"),
-        ("[[route]]\ndst = \"10.0.0.0/33\"\ndev = \"a0\"\n", ":4: ", "10.0.0.0/33"),
+        (
+            "[[link]]\nname = \"b\"\nkind = \"bridges\"\n",
+            ":4: ",
+            "bridges",
+        ),
+        (
+            "[[link]]\nname = \"b\"\nkind = \"bridge\"\noptions = \"colour 5\"\n",
+            ":4: ",
+            "colour",
+        ),
+        (
+            "[[route]]\ndst = \"10.0.0.0/33\"\ndev = \"a0\"\n",
+            ":4: ",
+            "10.0.0.0/33",
+        ),
         ("[[link]]\nname = \"a0\"\nkind = \"dummy\"\n", ":4: ", ":1"),
-        ("[[link]]\nname = \"a0\"\nmaster = \"a0\"\n", "", "circle"),
-        ("[[rule]]\npriority = 5\ntable = 7\ncolour = 1\n", ":4: ", "colour"),
+        (
+            "[[link]]\nname = \"a0\"\nmaster = \"a0\"\n",
+            ":4: ",
+            "itself",
+        ),
+        (
+            "[[link]]\nname = \"a1\"\nkind = \"bridge\"\nmaster = \"a0\"\n[[link]]\nname = \"a0\"\nmaster = \"a1\"\n",
+            "",
+            "circle",
+        ),
+        (
+            "[[rule]]\npriority = 5\ntable = 7\ncolour = 1\n",
+            ":4: ",
+            "colour",
+        ),
     ] {
         let file = files.write("wrong.toml", &format!("{good}{wrong}"));
         let output = files.apply(&netns, &file, &["--atomic"]);
@@ -198,11 +257,17 @@ fn what_is_wrong_is_refused_before_anything_is_done() {
         assert!(why.contains("nothing was done"), "{why}");
     }
     // Two files that contradict each other.
-    let one = files.write("one.toml", "[[link]]\nname = \"a0\"\nkind = \"bridge\"\nmtu = 1400\n");
+    let one = files.write(
+        "one.toml",
+        "[[link]]\nname = \"a0\"\nkind = \"bridge\"\nmtu = 1400\n",
+    );
     let two = files.write("two.toml", "\n[[link]]\nname = \"a0\"\nmtu = 1500\n");
     let output = files.apply(&netns, &one, &[two.to_str().unwrap()]);
     let why = String::from_utf8(output.stderr).unwrap();
-    assert!(why.contains("two.toml:2: ") && why.contains("one.toml:1"), "{why}");
+    assert!(
+        why.contains("two.toml:2: ") && why.contains("one.toml:1"),
+        "{why}"
+    );
     assert_eq!(netns.ip(&["-o", "link"]).unwrap().lines().count(), 1);
 }
 
@@ -237,9 +302,15 @@ fn prune_takes_what_is_ours_and_leaves_the_rest() {
     }
     said(files.apply(&netns, &file, &["--prune"]));
     let links = netns.ip(&["-o", "link"]).unwrap();
-    assert!(!links.contains("br3") && links.contains("br2") && links.contains("theirs"), "{links}");
+    assert!(
+        !links.contains("br3") && links.contains("br2") && links.contains("theirs"),
+        "{links}"
+    );
     let routes = netns.ip(&["route"]).unwrap();
-    assert!(!routes.contains("10.9.3.0") && routes.contains("10.9.2.0"), "{routes}");
+    assert!(
+        !routes.contains("10.9.3.0") && routes.contains("10.9.2.0"),
+        "{routes}"
+    );
     assert!(routes.contains("198.51.100.0/24"), "{routes}");
     let again = said(files.apply(&netns, &file, &["--prune"]));
     assert!(again.contains("nothing was sent"), "{again}");
@@ -262,7 +333,9 @@ fn a_link_that_comes_later_gets_its_part_and_drift_is_put_right() {
     command.arg("apply").arg(&file).arg("--watch");
     command.stdout(std::process::Stdio::null());
     let mut watching = lab::Child::spawn(command).unwrap();
-    netns.ip(&["link", "add", "late0", "type", "bridge"]).unwrap();
+    netns
+        .ip(&["link", "add", "late0", "type", "bridge"])
+        .unwrap();
     let is_so = || {
         let route = netns.ip(&["route", "show", "10.9.0.0/16"]).ok()?;
         let link = netns.ip(&["link", "show", "late0"]).ok()?;

@@ -67,10 +67,18 @@ impl Files {
         };
         let net = |number: usize| format!("172.{}.{}.0/24", 16 + number / 256, number % 256);
         let route = |number: usize| {
-            format!("route add {} via {} dev testa{number}\n", net(number), gateway(number))
+            format!(
+                "route add {} via {} dev testa{number}\n",
+                net(number),
+                gateway(number)
+            )
         };
         let rule = |number: usize| {
-            format!("rule add from {} lookup 100 pref {}\n", net(number), 1_000 + number)
+            format!(
+                "rule add from {} lookup 100 pref {}\n",
+                net(number),
+                1_000 + number
+            )
         };
         let batch: String = numbers()
             .map(|number| {
@@ -105,14 +113,20 @@ impl Files {
             batch: put("batch", &(batch + &routes + &rules))?,
             routes: put("routes", &routes)?,
             rules: put("rules", &rules)?,
-            bridges: put("bridges", &format!(
-                "[[link]]\nname = \"bra{{1..{size}}}\"\nkind = \"bridge\"\nup = true\n\
+            bridges: put(
+                "bridges",
+                &format!(
+                    "[[link]]\nname = \"bra{{1..{size}}}\"\nkind = \"bridge\"\nup = true\n\
                  addresses = \"10.{{*4/65536}}.{{*4/256%256}}.{{*4%256+1}}/30\"\n"
-            ))?,
-            settings: put("ifupdown2.conf", &format!(
-                "ifupdown2_lock_file=/tmp/fp-bench-lock\nexclude_interfaces=\n\
+                ),
+            )?,
+            settings: put(
+                "ifupdown2.conf",
+                &format!(
+                    "ifupdown2_lock_file=/tmp/fp-bench-lock\nexclude_interfaces=\n\
                  default_interfaces_configfile={interfaces}\n"
-            ))?,
+                ),
+            )?,
             interfaces,
         })
     }
@@ -137,9 +151,27 @@ fn pairs(setting: &Setting, size: usize, files: &Files, samples: &mut Samples) -
     let of = |what, arguments: &str| {
         Contender::new("fingerpost apply", what, &setting.fingerpost, arguments)
     };
-    add(&netns, "pairs", size, &of("make", &format!("apply {}", files.state)), samples)?;
-    add(&netns, "nothing changed", size, &of("same", &format!("apply {}", files.state)), samples)?;
-    add(&netns, "one line changed", size, &of("one", &format!("apply {}", files.changed)), samples)
+    add(
+        &netns,
+        "pairs",
+        size,
+        &of("make", &format!("apply {}", files.state)),
+        samples,
+    )?;
+    add(
+        &netns,
+        "nothing changed",
+        size,
+        &of("same", &format!("apply {}", files.state)),
+        samples,
+    )?;
+    add(
+        &netns,
+        "one line changed",
+        size,
+        &of("one", &format!("apply {}", files.changed)),
+        samples,
+    )
 }
 
 /// Our own commands, one table after the other.
@@ -161,8 +193,20 @@ fn by_hand(setting: &Setting, size: usize, files: &Files, samples: &mut Samples)
         wall += cost.wall.as_secs_f64() * 1_000.0;
         cpu += cost.cpu_ms;
     }
-    samples.add("fingerpost link|route|rule add", "pairs", size as u64, "wall_ms", wall);
-    samples.add("fingerpost link|route|rule add", "pairs", size as u64, "cpu_ms", cpu);
+    samples.add(
+        "fingerpost link|route|rule add",
+        "pairs",
+        size as u64,
+        "wall_ms",
+        wall,
+    );
+    samples.add(
+        "fingerpost link|route|rule add",
+        "pairs",
+        size as u64,
+        "cpu_ms",
+        cpu,
+    );
     Ok(())
 }
 
@@ -181,14 +225,23 @@ fn bridges(setting: &Setting, size: usize, files: &Files, samples: &mut Samples)
     add(&netns, "bridges, nothing changed", size, &ours, samples)?;
     drop(netns);
     let netns = Netns::new("bench")?;
-    let Files { interfaces, settings, .. } = files;
-    for (what, command) in [("bridges", "ifup -a"), ("bridges, nothing changed", "ifreload -a")] {
+    let Files {
+        interfaces,
+        settings,
+        ..
+    } = files;
+    for (what, command) in [
+        ("bridges", "ifup -a"),
+        ("bridges, nothing changed", "ifreload -a"),
+    ] {
         let script = format!(
             "mount -t sysfs none /sys && mount --bind {settings} /etc/network/ifupdown2/ifupdown2.conf \
              && mount --bind {interfaces} /etc/network/interfaces && exec {command}"
         );
         let mut contender = Contender::new("ifupdown2", what, "unshare", "--mount");
-        contender.arguments.extend(["sh".to_owned(), "-c".to_owned(), script]);
+        contender
+            .arguments
+            .extend(["sh".to_owned(), "-c".to_owned(), script]);
         if let Err(error) = add(&netns, what, size, &contender, samples) {
             // The others still have something to show.
             say(format_args!("left out: {error:#}"));

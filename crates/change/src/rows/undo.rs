@@ -367,7 +367,10 @@ pub fn steady(mut item: Item) -> Item {
             row.scope = 0;
         }
         Item::Rule(row) => row.flags &= rule::flag::INVERT,
-        Item::Fdb(row) => row.activity = None,
+        Item::Fdb(row) => {
+            row.activity = None;
+            row.state &= state::PERMANENT | state::NOARP;
+        }
         Item::Link(_) | Item::OtherRoute(_) => {}
     }
     item

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use linux::bulk::{Bulk, Heard, Options};
@@ -27,6 +28,10 @@ use crate::rows::{Asked, message};
 
 /// What is taken along may take others along: so often is looked again.
 const ROUNDS: usize = 4;
+/// A link has its carrier a moment after it came up, and next hops want
+/// one: so long they wait, and so long between two looks.
+const CARRIER: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// So many failures are told.
 const MAX_TOLD: u64 = 100;
 
@@ -132,7 +137,9 @@ pub fn carry_out_all(
     counts: &mut Counts,
 ) -> Result<()> {
     let mut next = first;
-    for round in 0..ROUNDS {
+    let began = Instant::now();
+    let mut round = 0;
+    while round < ROUNDS {
         if next.plan.is_empty() {
             return Ok(());
         }
@@ -143,18 +150,26 @@ pub fn carry_out_all(
             wanted,
             resolved: &next.resolved,
             now: HashMap::new(),
+            may_wait: began.elapsed() < CARRIER,
+            waits: false,
             counts,
         };
         doing.carry_out(&next.plan)?;
-        if counts.failed > failed || counts.stopped || !again {
+        let waits = doing.waits;
+        if counts.failed > failed || counts.stopped || !(again || waits) {
             return Ok(());
         }
+        if waits {
+            std::thread::sleep(LOOK_AGAIN);
+        } else {
+            round += 1;
+        }
         next = look(job, wanted)?;
-        if round + 1 == ROUNDS && !next.plan.is_empty() {
+        if round == ROUNDS && !next.plan.is_empty() {
             counts.failed += next.plan.requests() as u64;
             complain("the kernel does not keep it so; `fingerpost diff` shows what is not");
         }
-        if counts.requests == requests {
+        if counts.requests == requests && !waits {
             return Ok(());
         }
     }
@@ -165,6 +180,9 @@ struct Doing<'a> {
     job: &'a Job<'a>,
     wanted: &'a Wanted,
     resolved: &'a Resolved,
+    /// Whether rows may wait for a link's carrier; and whether some do.
+    may_wait: bool,
+    waits: bool,
     /// The index of each link that was made, by what stood for it.
     now: HashMap<u32, u32>,
     counts: &'a mut Counts,
@@ -509,6 +527,7 @@ impl Doing<'_> {
         )?;
         let mut refused: Vec<(usize, String)> = Vec::new();
         let mut done = 0;
+        let mut is_down = false;
         let index = |index| self.index(index);
         let requests = changes.iter().map(|change| {
             let mut item = change.item.clone();
@@ -527,6 +546,8 @@ impl Doing<'_> {
             Heard::Done(_) => done += 1,
             Heard::Refused(at, why) => {
                 let change = &changes[at];
+                let errno = why.source.raw_os_error();
+                is_down |= errno == Some(rustix::io::Errno::NETDOWN.raw_os_error());
                 if !is_well(change, &why) {
                     refused.push((at, why.to_string()));
                 }
@@ -541,6 +562,11 @@ impl Doing<'_> {
         {
             true => self.counts.deleted += done,
             false => self.counts.rows += done,
+        }
+        if is_down && self.may_wait {
+            // And so does what stands on those.
+            self.waits = true;
+            return Ok(());
         }
         for (at, why) in refused {
             let change = &changes[at];
@@ -571,8 +597,10 @@ fn is_well(change: &Change, refusal: &Refusal) -> bool {
             use rustix::io::Errno;
             is(Errno::SRCH) || is(Errno::NOENT) || is(Errno::ADDRNOTAVAIL) || is(Errno::NODEV)
         }
-        // The kernel's own, of a loopback or a link-local address.
-        Verb::Add => matches!(change.item, Item::Address(_)) && is(rustix::io::Errno::EXIST),
+        // The kernel's own: of a loopback, of a VXLAN's remote end.
+        Verb::Add => {
+            matches!(change.item, Item::Address(_) | Item::Fdb(_)) && is(rustix::io::Errno::EXIST)
+        }
         _ => false,
     }
 }

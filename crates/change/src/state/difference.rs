@@ -505,3 +505,130 @@ pub fn afterwards(link: &Link) -> LinkSettings {
         ..LinkSettings::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::resolved::resolve;
+    use super::super::source::{Said, parse};
+    use super::*;
+
+    fn there(index: u32, name: &str, kind: &str) -> table::Link {
+        table::Link {
+            index,
+            name: name.into(),
+            kind: Some(kind.into()),
+            mtu: 1500,
+            ..table::Link::default()
+        }
+    }
+
+    fn plan(
+        text: &str,
+        links: Vec<table::Link>,
+        rows: Vec<Item>,
+        prune: bool,
+    ) -> Result<Plan, String> {
+        let mut said = Said::default();
+        parse(&"f".into(), text, &mut said)?;
+        let wanted = Wanted::of(said)?;
+        let links = Links::of(links);
+        let resolved = resolve(&wanted, &links, &words::Names::default(), 0)?;
+        let mut current = Current::default();
+        for row in rows {
+            current
+                .rows
+                .entry(key(&row).unwrap())
+                .or_default()
+                .push(row);
+        }
+        difference(&wanted, &resolved, &links, &current, prune)
+    }
+
+    #[test]
+    fn what_stands_on_others_is_made_after_them() {
+        let text = "[[link]]\nname = \"v\"\nkind = \"veth\"\npeer = \"w\"\n\
+            [[link]]\nname = \"w\"\nmaster = \"br\"\n\
+            [[link]]\nname = \"m\"\nkind = \"macvlan\"\nlink = \"v\"\n\
+            [[link]]\nname = \"br\"\nkind = \"bridge\"\nmaster = \"vrf\"\n\
+            [[link]]\nname = \"vrf\"\nkind = \"vrf\"\noptions = \"table 5\"\n\
+            [[route]]\ndst = \"10.0.0.0/8\"\ngateway = \"10.1.0.1\"\ndev = \"m\"\n\
+            [[address]]\ndev = \"m\"\nlocal = \"10.1.0.2/24\"\n";
+        let plan = plan(text, Vec::new(), Vec::new(), false).unwrap();
+        assert_eq!(plan.make, [vec![4], vec![3], vec![0], vec![2]]);
+        let rows: Vec<Object> = plan
+            .rows
+            .iter()
+            .map(|change| object(&change.item))
+            .collect();
+        assert_eq!(rows, [Object::Addr, Object::Route]);
+        let circle = "[[link]]\nname = \"a\"\nkind = \"bridge\"\nmaster = \"b\"\n\
+            [[link]]\nname = \"b\"\nkind = \"bridge\"\nmaster = \"a\"\n";
+        assert!(super::tests::plan(circle, Vec::new(), Vec::new(), false).is_err());
+    }
+
+    #[test]
+    fn fields_that_differ_are_told_and_no_others() {
+        let text =
+            "[[link]]\nname = \"a\"\nmtu = 1400\nup = false\nalias = \"x\"\nmaster = \"br\"\n";
+        let links = vec![there(1, "a", "dummy"), there(2, "br", "bridge")];
+        let set = plan(text, links, Vec::new(), false).unwrap().set.remove(0);
+        let fields: Vec<_> = set
+            .fields
+            .iter()
+            .map(|f| format!("{} {} {}", f.name, f.from, f.to))
+            .collect();
+        assert_eq!(fields, ["master  br", "mtu 1500 1400", "alias  x"]);
+        assert_eq!(
+            (set.settings.master, set.settings.mtu, set.settings.up),
+            (Some(2), Some(1400), None)
+        );
+        let other = "[[link]]\nname = \"a\"\nkind = \"bridge\"\n";
+        let why = plan(other, vec![there(1, "a", "dummy")], Vec::new(), false).unwrap_err();
+        assert!(why.starts_with("f:1: ") && why.contains("dummy"), "{why}");
+    }
+
+    #[test]
+    fn what_is_there_is_not_sent_and_what_is_ours_goes() {
+        let route = |metric| {
+            Item::Route(table::Route {
+                table: 254,
+                prefix: "10.0.0.0/8".parse().unwrap(),
+                tos: 0,
+                metric,
+                body: table::RouteBody {
+                    kind: 1,
+                    protocol: super::super::key::MARK,
+                    scope: 253,
+                    next_hops: NextHops::One(table::NextHop {
+                        link: 1,
+                        weight: 1,
+                        ..table::NextHop::default()
+                    }),
+                    ..table::RouteBody::default()
+                },
+            })
+        };
+        let text = "[[route]]\ndst = \"10.0.0.0/8\"\ndev = \"a\"\n";
+        let links = || vec![there(1, "a", "dummy")];
+        let same = plan(text, links(), vec![route(0)], true).unwrap();
+        assert!(same.is_empty(), "{same:?}");
+        let more = plan(text, links(), vec![route(0), route(7)], false).unwrap();
+        assert!(more.is_empty());
+        let pruned = plan(text, links(), vec![route(0), route(7)], true).unwrap();
+        assert_eq!(
+            pruned
+                .deletes
+                .iter()
+                .map(|change| change.item.clone())
+                .collect::<Vec<_>>(),
+            [route(7)]
+        );
+        let mut theirs = route(7);
+        *super::super::key::protocol(&mut theirs).unwrap() = 4;
+        assert!(
+            plan(text, links(), vec![route(0), theirs], true)
+                .unwrap()
+                .is_empty()
+        );
+    }
+}

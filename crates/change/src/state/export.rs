@@ -76,7 +76,9 @@ pub fn run(job: &Job<'_>) -> Result<()> {
     let links = Links::of(Listing::read(&job.namespace)?.into_links());
     let mut lost = Vec::new();
     let mut file = File::default();
-    for link in links.iter() {
+    let mut sorted: Vec<&table::Link> = links.iter().collect();
+    sorted.sort_by_cached_key(|link| natural(&link.name));
+    for link in sorted {
         file.link.push(self::link(link, &links, &mut lost));
     }
     job.namespace.run(|| {
@@ -95,7 +97,12 @@ pub fn run(job: &Job<'_>) -> Result<()> {
         Object::Rule,
         Object::Fdb,
     ] {
-        for item in listed(&job.namespace, of, now_millis(), &is_made)? {
+        let mut items = listed(&job.namespace, of, now_millis(), &is_made)?;
+        // The kernel lists these by indexes and in an order of its own.
+        if matches!(of, Object::Addr | Object::Neigh | Object::Fdb) {
+            items.sort_by_cached_key(|item| place(item, &links));
+        }
+        for item in items {
             if matches!(&item, Item::Fdb(row) if is_of_itself(row, &links)) {
                 continue;
             }
@@ -118,6 +125,22 @@ pub fn run(job: &Job<'_>) -> Result<()> {
     write!(out, "{text}")?;
     out.flush()?;
     Ok(())
+}
+
+/// The link of a row by name, and of what is no address the row: the order
+/// of addresses says which is the first.
+fn place(item: &Item, links: &Links) -> (Vec<(String, u64)>, String) {
+    let (link, row) = match item {
+        Item::Address(row) => (row.link, String::new()),
+        Item::Neighbour(row) => (row.link, format!("{:?} {}", row.address, row.proxy)),
+        Item::Fdb(row) => (
+            row.link,
+            format!("{} {:?} {:?}", row.lladdr, row.vlan, row.destination),
+        ),
+        _ => (0, String::new()),
+    };
+    let name = links.get(link).map_or("", |link| &*link.name);
+    (natural(name).0, row)
 }
 
 fn into<'a>(file: &'a mut File, item: &Item) -> &'a mut Vec<Row> {
@@ -209,6 +232,27 @@ fn is_of_itself(row: &table::FdbEntry, links: &Links) -> bool {
         || row.master.is_some_and(is_address)
 }
 
+/// Texts and numbers of a name, so that `e10` comes behind `e9`: the same
+/// state gives the same file, whatever the order in which it was made.
+fn natural(name: &str) -> (Vec<(String, u64)>, String) {
+    let mut parts: Vec<(String, u64)> = vec![(String::new(), 0)];
+    let mut was_digit = false;
+    for c in name.chars() {
+        let digit = c.to_digit(10);
+        if digit.is_none() && was_digit {
+            parts.push((String::new(), 0));
+        }
+        was_digit = digit.is_some();
+        if let Some((text, number)) = parts.last_mut() {
+            match digit {
+                Some(digit) => *number = number.saturating_mul(10).saturating_add(digit.into()),
+                None => text.push(c),
+            }
+        }
+    }
+    (parts, name.to_owned())
+}
+
 /// A link's table.
 fn link(link: &table::Link, links: &Links, lost: &mut Vec<String>) -> Link {
     let name_of = |index: u32| links.get(index).map(|link| link.name.to_string());
@@ -253,8 +297,7 @@ fn of_kind(link: &table::Link, links: &Links, file: &mut Link, lost: &mut Vec<St
     if kind == "veth" {
         let peer = lower.and_then(|lower| links.get(lower));
         match peer {
-            // The end that came first makes both.
-            Some(peer) if link.index < peer.index => {
+            Some(peer) if natural(&link.name) < natural(&peer.name) => {
                 file.kind = Some(kind.to_owned());
                 file.peer = Some(peer.name.to_string());
             }
@@ -326,14 +369,30 @@ fn row(shower: &Shower<'_>, item: &Item) -> Option<Row> {
         row.insert("words".to_owned(), lines.pop()?.trim().into());
         return Some(row);
     }
-    if let Item::Rule(rule) = item {
-        if rule.family == AF_INET6 {
-            row.insert("family".to_owned(), "inet6".into());
+    match item {
+        Item::Rule(rule) => {
+            if rule.family == AF_INET6 {
+                row.insert("family".to_owned(), "inet6".into());
+            }
+            for (key, prefix) in [("src", rule.source), ("dst", rule.destination)] {
+                if let Some(prefix) = prefix {
+                    keys.remove(&format!("{key}len"));
+                    keys.insert(key.to_owned(), prefix.to_string().into());
+                }
+            }
         }
+        Item::Nexthop(_) => drop(keys.remove("scope")),
+        Item::Route(route) if route.body.nexthop_id.is_some() => {
+            // The object's, repeated.
+            keys.retain(|key, _| !matches!(key.as_str(), "gateway" | "via" | "dev" | "nexthops"));
+        }
+        // The kernel's label is the link's name.
+        Item::Address(_) if keys.get("label") == keys.get("dev") => drop(keys.remove("label")),
+        _ => {}
     }
     if let (Item::Route(route), Some(dst)) = (item, keys.get("dst")) {
         // `default` is of both families.
-        if dst == "default" {
+        if dst == "default" && route.prefix.addr().is_ipv6() {
             keys.insert("dst".to_owned(), route.prefix.to_string().into());
         }
         if route.table != table_id::MAIN && !keys.contains_key("table") {
@@ -351,6 +410,7 @@ fn row(shower: &Shower<'_>, item: &Item) -> Option<Row> {
     Some(row)
 }
 
+/// Flags of which there are none.
 fn is_empty(key: &str, value: &Value) -> bool {
     let is_list = value.as_array().is_some_and(Vec::is_empty);
     is_list && key == "flags"
@@ -383,4 +443,19 @@ fn without_event(text: &str) -> Option<String> {
     let (_, rest) = rest.split_once(',')?;
     let (row, _) = rest.rsplit_once(",\"time_millis\":")?;
     Some(format!("{{{row}}}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_count() {
+        let mut names = ["e10", "e9", "lo", "e9b2", "e", "e9b10", "10", "e010"];
+        names.sort_by_cached_key(|name| natural(name));
+        assert_eq!(
+            names,
+            ["10", "e", "e9", "e9b2", "e9b10", "e010", "e10", "lo"]
+        );
+    }
 }

@@ -106,8 +106,10 @@ fn saved(wanted: &Wanted, look: &Look, how: Applying) -> Saved {
 /// may take something along; and the rows that are changed.
 fn before(job: &Job<'_>, look: &Look) -> Result<(Rows, Rows)> {
     let plan = &look.plan;
-    let mut before = Rows::default();
-    before.links = changed_links(plan, &look.links);
+    let mut before = Rows {
+        links: changed_links(plan, &look.links),
+        ..Rows::default()
+    };
     let changes = plan.deletes.iter().chain(&plan.rows);
     let mut objects: HashSet<Object> = changes
         .clone()
@@ -117,7 +119,7 @@ fn before(job: &Job<'_>, look: &Look) -> Result<(Rows, Rows)> {
         objects.extend([Object::Addr, Object::Neigh, Object::Nexthop, Object::Route]);
     }
     for object in objects {
-        let rows = listed(&job.namespace, object, before_millis(), &|_| true)?;
+        let rows = listed(&job.namespace, object, now_millis(), &|_| true)?;
         for row in rows {
             match row {
                 Item::Address(row) => before.addresses.push(row),
@@ -145,10 +147,6 @@ fn before(job: &Job<'_>, look: &Look) -> Result<(Rows, Rows)> {
         }
     }
     Ok((before, rows))
-}
-
-fn before_millis() -> u64 {
-    now_millis()
 }
 
 /// The links that a plan changes or deletes, and what goes with them.

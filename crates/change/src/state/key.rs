@@ -174,9 +174,8 @@ pub fn is_as_wanted(wanted: &Item, has_protocol: bool, is: &Item) -> bool {
             }
         }
         (Item::Rule(wanted), Item::Rule(is)) => {
-            if wanted.suppress_prefix_len.is_none() {
-                wanted.suppress_prefix_len = is.suppress_prefix_len;
-            }
+            let is = is.suppress_prefix_len;
+            wanted.suppress_prefix_len = wanted.suppress_prefix_len.or(is);
         }
         (Item::Fdb(wanted), Item::Fdb(is)) => {
             wanted.rest.clone_from(&is.rest);

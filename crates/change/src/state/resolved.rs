@@ -134,12 +134,8 @@ pub fn resolve(
         };
         let many = matches!(row.key, Key::Rule(..));
         match places.get(&row.key).and_then(|at| rows.get(*at)) {
-            Some(other) if many || is_same(other, &row) => {
-                if is_same(other, &row) {
-                    continue;
-                }
-            }
-            Some(other) => {
+            Some(other) if is_same(other, &row) => continue,
+            Some(other) if !many => {
                 return Err(format!(
                     "{}: {}: {} says otherwise of the same row",
                     place(),
@@ -147,7 +143,7 @@ pub fn resolve(
                     wanted.places[other.place]
                 ));
             }
-            None => {}
+            _ => {}
         }
         places.insert(row.key.clone(), rows.len());
         rows.push(row);

@@ -87,7 +87,9 @@ fn toml(name: &Arc<str>, text: &str, said: &mut Said) -> Result<(), String> {
     };
     let wrong = |key: &str, error: &toml::de::Error| {
         let place = place(error.span().map_or(0, |span| span.start));
-        let key = match key {
+        // What holds a table with its place is no key.
+        let key = key.replace(".$__serde_spanned_private_value", "");
+        let key = match key.as_str() {
             "" | "." => String::new(),
             key => format!("{key}: "),
         };

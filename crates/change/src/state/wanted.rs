@@ -308,6 +308,9 @@ fn check(said: &file::Link) -> Result<(), String> {
             "`{name}`: it has no `peer` that could have addresses"
         ));
     }
+    if [&said.master, &said.link].contains(&&Some(name.clone())) {
+        return Err(format!("`{name}` cannot stand on itself"));
+    }
     if said.kind.is_none() && (said.options.is_some() || said.link.is_some()) {
         return Err(format!("`{name}`: `options` and `link` want a `kind`"));
     }
@@ -555,7 +558,7 @@ mod tests {
         let lines = lines(text);
         for (line, wanted) in lines
             .iter()
-            .zip(["10.0.0.1/24 dev a brd 10.0.0.255 nodad", "id 7 group 1,2"])
+            .zip(["10.0.0.1/24 dev a brd 10.0.0.255 nodad", "group 1,2 id 7"])
         {
             assert!(lines.iter().any(|line| line == wanted), "{line}: {wanted}");
         }

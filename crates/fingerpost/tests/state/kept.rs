@@ -97,8 +97,14 @@ fn two(tag: &str) -> Option<Two> {
 impl Two {
     fn command(&self, more: &[&str]) -> Command {
         let mut command = self.netns.command(program());
-        command.arg("apply").arg(&self.new).arg("--prune").args(more);
-        command.arg("--journal").arg(self.files.path().join("journal"));
+        command
+            .arg("apply")
+            .arg(&self.new)
+            .arg("--prune")
+            .args(more);
+        command
+            .arg("--journal")
+            .arg(self.files.path().join("journal"));
         command.stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null());
         command
@@ -175,13 +181,18 @@ fn back_to_old(two: &Two) {
 fn what_is_not_confirmed_is_taken_back_even_if_the_session_dies() {
     let Some(two) = two("sconf") else { return };
     // Nobody says anything.
-    let applied = two.files.apply(&two.netns, &two.new, &["--prune", "--confirm", "1500ms"]);
+    let applied = two
+        .files
+        .apply(&two.netns, &two.new, &["--prune", "--confirm", "1500ms"]);
     said(applied);
     assert_eq!(state(&two.netns), two.new_state);
     // Another is refused meanwhile.
     let other = two.files.apply(&two.netns, &two.new, &[]);
     let why = String::from_utf8(other.stderr).unwrap();
-    assert!(!other.status.success() && why.contains("--confirmed"), "{why}");
+    assert!(
+        !other.status.success() && why.contains("--confirmed"),
+        "{why}"
+    );
     assert_eq!(two.settled(), two.old_state);
 
     // The session dies, whenever: its process group gets SIGHUP, then SIGKILL.
@@ -198,7 +209,10 @@ fn what_is_not_confirmed_is_taken_back_even_if_the_session_dies() {
     }
 
     // It is confirmed: it stays.
-    said(two.files.apply(&two.netns, &two.new, &["--prune", "--confirm", "60s"]));
+    said(
+        two.files
+            .apply(&two.netns, &two.new, &["--prune", "--confirm", "60s"]),
+    );
     let mut confirm = two.netns.command(program());
     confirm.args(["apply", "--confirmed", "--journal"]);
     confirm.arg(two.files.path().join("journal"));
@@ -219,6 +233,9 @@ fn one_failure_takes_all_back() {
     let output = two.files.apply(&two.netns, &bad, &["--atomic"]);
     let why = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{why}");
-    assert!(why.contains("bad.toml:") && why.contains("10.77.0.0/16"), "{why}");
+    assert!(
+        why.contains("bad.toml:") && why.contains("10.77.0.0/16"),
+        "{why}"
+    );
     assert_eq!(two.settled(), two.old_state);
 }
