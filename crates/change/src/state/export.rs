@@ -363,9 +363,7 @@ fn row(shower: &Shower<'_>, item: &Item) -> Option<Row> {
         // The order of keys tells what is the tunnel's: only words have it.
         let mut lines = Vec::new();
         let json = shower.json(item);
-        let text = std::str::from_utf8(&json).ok()?;
-        let text = without_event(text)?;
-        words::json::lines(object(item), text.as_bytes(), &mut lines).ok()?;
+        words::json::lines(object(item), &json, &mut lines).ok()?;
         row.insert("words".to_owned(), lines.pop()?.trim().into());
         return Some(row);
     }
@@ -434,15 +432,6 @@ fn plain(value: Value) -> Value {
         ),
         value => value,
     }
-}
-
-/// A row's own keys out of an event's, in their order.
-fn without_event(text: &str) -> Option<String> {
-    let text = text.trim_end().strip_prefix('{')?.strip_suffix('}')?;
-    let (_, rest) = text.split_once("\"object\":")?;
-    let (_, rest) = rest.split_once(',')?;
-    let (row, _) = rest.rsplit_once(",\"time_millis\":")?;
-    Some(format!("{{{row}}}"))
 }
 
 #[cfg(test)]

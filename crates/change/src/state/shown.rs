@@ -10,7 +10,7 @@ use anyhow::Result;
 use linux::mirror::now_millis;
 use netlink::decode::Item;
 use serde_json::{Map, Value, json};
-use table::{Event, Operation, Row, Writer};
+use table::{Row, Writer};
 use view::Context;
 use words::{Names, Object, Verb};
 
@@ -264,14 +264,13 @@ impl<'a> Shower<'a> {
             Item::Rule(row) => Row::Rule(Arc::new(row)),
             Item::OtherRoute(row) => Row::OtherRoute(Arc::new(row)),
         };
-        let event = Event::new(Operation::Added, row);
         let context = Context {
             links: &self.writer.tables().links,
             tables: None,
             now_millis: self.now_millis,
             names: self.names,
         };
-        view::event(&event, 0, context).unwrap_or_default()
+        view::row(&row, context)
     }
 
     /// The keys of a row as the listing has them.
@@ -289,9 +288,6 @@ impl<'a> Shower<'a> {
                 .cloned()
                 .unwrap_or_default();
             keys.insert("dev".to_owned(), link.unwrap_or_default());
-        }
-        for key in ["event", "object", "time_millis"] {
-            keys.remove(key);
         }
         keys
     }
