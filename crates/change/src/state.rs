@@ -7,7 +7,8 @@
 //! there (`resolved`) and the rows that are read (`look`) the requests that
 //! lead from one to the other (`difference`), which are shown (`shown`) or
 //! carried out (`apply`): at once, under a journal and a keeper that takes
-//! them back (`keep`), or again and again (`watch`).
+//! them back (`keep`), or again and again (`watch`). [`import`] makes such a
+//! file out of others' files.
 
 mod apply;
 pub mod command;
@@ -15,6 +16,7 @@ mod difference;
 mod export;
 mod fdb;
 pub mod file;
+pub mod import;
 mod keep;
 mod key;
 mod listed;

@@ -2,6 +2,7 @@
 //! kernel.
 
 mod arguments;
+mod at;
 mod command;
 mod conditions;
 mod joined;

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use change::drill::{failover, ifaceseq};
+use change::state::import::command as import;
 use change::{links, rows, state};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command};
@@ -35,6 +36,8 @@ pub enum Wanted {
     Replay(Box<crate::replay::Replay>),
     /// To know whether a configuration is right.
     Check(check::Check),
+    /// Others' files as declared state.
+    Import(import::Import),
     /// An answer.
     Ask(Ask, From),
     /// A change to a table.
@@ -132,6 +135,7 @@ pub fn command() -> Command {
         .subcommand(live::command())
         .subcommand(snmp::command::command())
         .subcommand(check::command())
+        .subcommand(import::command())
         .subcommand(generate::completions_command())
         .subcommand(generate::man_command())
 }
@@ -213,7 +217,11 @@ fn matches_of(rest: &[OsString]) -> Result<ArgMatches, clap::Error> {
 fn replayed(words: Vec<OsString>) -> Result<(Ask, Option<String>), clap::Error> {
     let program = OsString::from("fingerpost");
     match parse(std::iter::once(program).chain(words).collect())? {
-        Wanted::Ask(ask, from) if !from.all_netns && from.socket.is_none() => Ok((ask, from.netns)),
+        Wanted::Ask(ask, from)
+            if !from.all_netns && from.socket.is_none() && from.at_micros.is_none() =>
+        {
+            Ok((ask, from.netns))
+        }
         _ => Err(usage(
             "after `--` stands a question about one namespace: link, addr, neigh, route, \
              nexthop, rule, fdb or status",
@@ -244,6 +252,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         "up" => Wanted::Up(daemon::wanted(matches)),
         "replay" => Wanted::Replay(Box::new(replay::wanted(matches, replayed)?)),
         "check" => Wanted::Check(check::wanted(matches)),
+        "import" => Wanted::Import(import::wanted(matches)),
         "status" => {
             let (ask, from) = ask::status_wanted(matches);
             Wanted::Ask(ask, from)

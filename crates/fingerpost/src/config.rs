@@ -14,6 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use linux::recording::MIN_LIMIT_BYTES;
+use linux::recording::history::MIN_HISTORY_BYTES;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use table::Limits;
@@ -56,6 +57,8 @@ pub struct Config {
     pub mirror: Mirror,
     /// The recording.
     pub record: Record,
+    /// The history.
+    pub history: History,
     /// Rows of each table at most.
     pub limits: RowLimits,
     /// Routing daemons that tell their routes, by the names that their rows
@@ -192,6 +195,36 @@ impl Default for Record {
         Self {
             file: None,
             limit_bytes: 1 << 30,
+        }
+    }
+}
+
+/// The history of what the mirrors mirror, for `--at`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct History {
+    /// Where it is kept; `None`: nowhere.
+    #[serde(deserialize_with = "absolute_path")]
+    pub directory: Option<PathBuf>,
+    /// Bytes that it takes at most.
+    #[serde(deserialize_with = "history_bytes")]
+    pub limit_bytes: u64,
+    /// How long it is kept, seconds.
+    #[serde(deserialize_with = "keep_secs")]
+    pub keep_secs: u64,
+    /// Seconds between two times that counters of links are kept; 0: they
+    /// are not.
+    #[serde(deserialize_with = "counters_secs")]
+    pub counters_secs: u64,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            limit_bytes: 1 << 30,
+            keep_secs: 604_800,
+            counters_secs: 60,
         }
     }
 }
@@ -421,6 +454,37 @@ pub fn check_record_limit(bytes: u64) -> Result<u64, String> {
         ));
     }
     Ok(bytes)
+}
+
+fn history_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let bytes = u64::deserialize(from)?;
+    if bytes < MIN_HISTORY_BYTES {
+        return Err(D::Error::custom(format!(
+            "{bytes} bytes are too few for a history: {MIN_HISTORY_BYTES} at least, and some listings \
+             of all tables"
+        )));
+    }
+    Ok(bytes)
+}
+
+fn keep_secs<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let secs = u64::deserialize(from)?;
+    if !(60..=315_360_000).contains(&secs) {
+        return Err(D::Error::custom(format!(
+            "{secs} is not between 60 and 315360000, ten years"
+        )));
+    }
+    Ok(secs)
+}
+
+fn counters_secs<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let secs = u64::deserialize(from)?;
+    if secs > 86_400 {
+        return Err(D::Error::custom(format!(
+            "{secs} is more than 86400, a day; 0: counters are not kept"
+        )));
+    }
+    Ok(secs)
 }
 
 fn interval_secs<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {

@@ -8,6 +8,7 @@ mod command;
 mod descriptors;
 mod feeds;
 pub mod group;
+mod history;
 pub mod logging;
 mod mirrored;
 mod namespaces;
@@ -28,12 +29,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use linux::Namespace;
 use linux::recording::Recorder;
+use linux::recording::history::Keeper;
 use rustix::process::Gid;
 use sd_notify::NotifyState;
 
 use serve::control::server::{Patience, Server};
 use serve::namespace;
-use serve::namespace_service::{DaemonGauges, RecordingGauge};
+use serve::namespace_service::{DaemonGauges, HistoryGauge, RecordingGauge};
 use serve::status::RecordingStatus;
 use serve::{forwarding, http, snmp};
 
@@ -86,6 +88,7 @@ pub fn run(up: &Up) -> Result<()> {
         counted: None,
         given_back: 0,
         recorder: None,
+        history: None,
         up: up.clone(),
         config,
         logging,
@@ -183,6 +186,8 @@ struct Daemon {
     given_back: u64,
     /// Ends after the mirrors, for they end in it.
     recorder: Option<Recorder>,
+    /// So does the history.
+    history: Option<Keeper>,
     /// All that was wanted at the start is mirrored and said so.
     ready: bool,
 }
@@ -221,6 +226,7 @@ impl Daemon {
         http.show_forwarding(self.whole.forwarding.clone());
         self.http = Some(http);
         self.record()?;
+        self.keep_history()?;
         for (spec, namespace) in opened {
             self.mirror(spec, namespace)?;
         }
@@ -242,6 +248,21 @@ impl Daemon {
             self.whole.recording = Some(RecordingGauge::new(status));
             self.recorder = Some(recorder);
         }
+        Ok(())
+    }
+
+    /// Begins the history, if one is wanted.
+    fn keep_history(&mut self) -> Result<()> {
+        let Some(keeper) = history::start(&self.config.history, self.group)? else {
+            return Ok(());
+        };
+        let gauge = keeper.gauge();
+        let gauge = HistoryGauge::new(move || history::status(gauge.status()));
+        if let Some(http) = &self.http {
+            http.show_history(gauge.clone());
+        }
+        self.whole.history = Some(gauge);
+        self.history = Some(keeper);
         Ok(())
     }
 
@@ -396,6 +417,7 @@ impl Daemon {
         // Whoever is answered still may hold them.
         self.namespaces.drain(..).for_each(Mirrored::end);
         self.recorder = None;
+        self.history = None;
         Ok(())
     }
 
@@ -462,6 +484,9 @@ impl Daemon {
         }
         if config.record != self.config.record {
             tracing::warn!("record takes effect at the next start");
+        }
+        if config.history != self.config.history {
+            tracing::warn!("[history] takes effect at the next start");
         }
         if config.router != self.config.router {
             tracing::warn!("[router] takes effect at the next start, of `fingerpost router` too");

@@ -33,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use change::drill;
+use change::state::import::command as import;
 use cli::Wanted;
 use escaped::Escaped;
 use router::live::{Configured, Router};
@@ -69,7 +70,13 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             return replay::run(&replay);
         }
         Wanted::Check(asked) => check::run(&asked, &mut out)?,
-        Wanted::Ask(ask, from) => return ask::run(ask, &from, &mut out),
+        Wanted::Import(asked) => return import::run(&asked, &mut out),
+        Wanted::Ask(ask, from) => {
+            return match from.at_micros {
+                Some(at) => replay::past::run(&ask, &from, at, &mut out),
+                None => ask::run(ask, &from, &mut out),
+            };
+        }
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(wanted) => return drill::ifaceseq::run(&wanted, &mut out),

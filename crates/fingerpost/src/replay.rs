@@ -4,6 +4,7 @@
 //! - `command`: its command line.
 //! - `files`: the files, opened, told apart and put in their order; `ahead`
 //!   unpacks them.
+//! - `past`: the tables of a time, from the history that a daemon keeps.
 //! - `playing`: records from there into the machines, or into the tables of
 //!   a collector's peers.
 //! - `serving`: answers at control sockets, and over SNMP and HTTP if
@@ -12,6 +13,7 @@
 mod ahead;
 mod command;
 mod files;
+pub mod past;
 mod playing;
 mod serving;
 mod until;

@@ -252,6 +252,18 @@ fn a_bug_report_as_a_file() {
 }
 
 #[test]
+fn what_was_at_a_time() {
+    let Some(netns) = furnished("guidepast") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let history = directory.path().join("history");
+    let config = format!("[history]\ndirectory = \"{}\"\n", history.display());
+    fs::write(directory.path().join("fingerpost.toml"), config).unwrap();
+    follow("history.md", &netns, directory.path(), &[]);
+}
+
+#[test]
 fn monitor_with_prometheus_and_grafana() {
     let Some(netns) = furnished("guideprom") else {
         return;

@@ -195,6 +195,47 @@ fn what_it_has_is_shown_ended_and_limited_anew_while_it_runs() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("nat run --control"));
 }
 
+/// Rules that change limits, redirects and addresses are read again and again
+/// while a host sends: each of its packets passes.
+#[test]
+fn rules_read_again_under_load_lose_no_packet() {
+    const PACKETS: u64 = 600;
+    let Some(trial) = Trial::new() else {
+        return;
+    };
+    let nat = trial.translation(&[]);
+    trial.count("flows", &[]);
+    let reloads = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let sent = trial.client.inside(|| {
+                let socket = UdpSocket::bind((Ipv4Addr::new(10, 0, 0, 2), 4_000)).unwrap();
+                for _ in 0..PACKETS {
+                    socket.send_to(b"data", (REMOTE, 9_000)).unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+            });
+            sent.unwrap();
+        });
+        let mut reloads = 0;
+        while !sending.is_finished() {
+            let other = ["limit sessions 7\n", "redirect_port udp 10.0.0.3:9 9\n"];
+            let more = format!("{RULES}{}", other[reloads % 2]);
+            fs::write(trial.path("rules"), more).unwrap();
+            let output = trial.nat(&["reload"]);
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{complaint}");
+            reloads += 1;
+        }
+        sending.join().unwrap();
+        reloads
+    });
+    assert!(reloads > 2, "{reloads} reloads");
+    let flows = trial.rows(&["show", "flows", "--json", "--inside", "10.0.0.2"]);
+    assert_eq!(flows.len(), 1, "the same flow: {flows:?}");
+    let counted = trial.end(nat);
+    assert_eq!(counted["out"]["translated"], PACKETS, "{counted}");
+}
+
 #[test]
 fn a_journal_says_who_it_was() {
     let Some(trial) = Trial::new() else {

@@ -11,6 +11,7 @@
 //! - [`difference`]: what a resync or a scan found (pure).
 //! - `machine`: the state machine of all that (pure), fed by the worker or
 //!   by a recording.
+//! - `kept`: what of it is recorded.
 //! - `limits`: what a limit means to a listing (pure).
 //! - `load`: lists tables for the machine.
 //! - `ip_statistics`: what IP counted.
@@ -30,6 +31,7 @@ mod echo;
 mod host_samples;
 mod ip_interfaces;
 pub(crate) mod ip_statistics;
+mod kept;
 mod limits;
 mod load;
 pub(crate) mod machine;

@@ -6,6 +6,8 @@
 //!   the reading.
 //! - [`Recorder`]: the thread that writes them, and [`Tap`], by which a
 //!   mirror hands them over without ever waiting.
+//! - [`history`]: a thread that writes them in segments, for the tables of
+//!   any time.
 //! - [`Player`]: the mirrors' machines, fed by records instead of by the
 //!   kernel.
 //!
@@ -16,6 +18,8 @@
 
 pub mod format;
 mod gauge;
+pub mod history;
+mod known;
 mod player;
 mod queue;
 mod reader;
@@ -25,7 +29,9 @@ mod replayed;
 pub use format::{BadRecord, Input, Listed, Outcome, Purpose, Record, Which};
 pub use gauge::{Gauge, RecordingStatus};
 pub use player::{Player, Progress};
-pub use queue::Tap;
+#[cfg(test)]
+pub(crate) use queue::TestQueue;
+pub use queue::{Keeps, Tap};
 pub use reader::{BadRecording, Head, Reader};
 pub use recorder::{MIN_LIMIT_BYTES, Recorder};
 pub use replayed::Replayed;

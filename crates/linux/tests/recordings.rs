@@ -60,7 +60,7 @@ fn mutate(records: &mut Vec<Owned>, random: &mut Random) {
                 }
             }
             3 => record.payload.truncate(place),
-            4 => record.kind = random.below(14) as u16,
+            4 => record.kind = random.below(18) as u16,
             5 => records.swap(at, other),
             _ => {
                 records.remove(at);

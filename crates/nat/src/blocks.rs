@@ -17,9 +17,11 @@
 //! - `reckoning`: deterministic blocks (RFC 7422), both ways, without state.
 //! - `pool`: the blocks of all addresses: free, taken, resting.
 //! - `subscribers`: the table of subscribers.
+//! - `counted`: what is counted for each, where that is asked for.
 //! - `event`: what is told of them.
 
 mod config;
+mod counted;
 mod event;
 mod layout;
 mod pool;
@@ -27,6 +29,7 @@ mod reckoning;
 mod subscribers;
 
 pub use config::{Blocks, BlocksError, Deterministic, Key, Quota, Quotas, Rate, SubscriberConfig};
+pub use counted::SubscriberCounts;
 pub(crate) use event::BlockEvents;
 pub use event::{BlockEvent, BlockEventKind, QuotaKind};
 pub(crate) use layout::Layout;

@@ -4,6 +4,7 @@
 mod batch;
 mod beside;
 mod blocks;
+mod counting;
 mod counts;
 mod create;
 mod end;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 pub use self::shared::{put_back, source_of};
 pub use self::taking_up::TakenUp;
 
-use self::end::Dying;
+use self::end::{Barren, Dying};
 use self::pending_segments::PendingSegments;
 use self::tracked::Tracked;
 use crate::blocks::BlockEvent;
@@ -104,6 +105,7 @@ pub struct Nat {
     pool: Vec<u32>,
     pending_segments: PendingSegments,
     dying: Dying,
+    barren: Barren,
     /// Room for a packet as it was, while it turns back.
     kept: Vec<u8>,
     config: Config,
@@ -165,6 +167,7 @@ impl Nat {
             pool: Vec::new(),
             pending_segments: PendingSegments::default(),
             dying: Dying::default(),
+            barren: Barren::default(),
             kept: Vec::new(),
             events: Events::new(events),
             statistics: Statistics::default(),
@@ -235,10 +238,11 @@ impl Nat {
     /// The time is taken also from a call without packets.
     pub fn translate_out_batch(&mut self, packets: &mut [Packet<'_>], now_millis: u64) {
         self.begin(now_millis);
-        if self.config.mode.reverse {
-            self.batch::<false>(packets, now_millis);
-        } else {
-            self.batch::<true>(packets, now_millis);
+        match (self.config.mode.reverse, self.is_counting()) {
+            (false, false) => self.batch::<true>(packets, now_millis),
+            (true, false) => self.batch::<false>(packets, now_millis),
+            (false, true) => self.counted_batch::<true>(packets, now_millis),
+            (true, true) => self.counted_batch::<false>(packets, now_millis),
         }
         self.statistics.count_all(Direction::Out, packets);
     }
@@ -247,10 +251,11 @@ impl Nat {
     /// [`Nat::translate_out_batch`].
     pub fn translate_in_batch(&mut self, packets: &mut [Packet<'_>], now_millis: u64) {
         self.begin(now_millis);
-        if self.config.mode.reverse {
-            self.batch::<true>(packets, now_millis);
-        } else {
-            self.batch::<false>(packets, now_millis);
+        match (self.config.mode.reverse, self.is_counting()) {
+            (false, false) => self.batch::<false>(packets, now_millis),
+            (true, false) => self.batch::<true>(packets, now_millis),
+            (false, true) => self.counted_batch::<false>(packets, now_millis),
+            (true, true) => self.counted_batch::<true>(packets, now_millis),
         }
         self.statistics.count_all(Direction::In, packets);
     }
@@ -289,6 +294,7 @@ impl Nat {
         Statistics {
             events_lost: self.events.lost(),
             block_events_lost: tracked.map_or(0, |of| of.events.lost()),
+            fragments_dropped: self.fragments.dropped(),
             subscribers: tracked.map_or(0, |of| of.subscribers.len()),
             subscribers_made: tracked.map_or(0, |of| of.subscribers.entered().0),
             subscribers_refused: tracked.map_or(0, |of| of.subscribers.entered().1),
@@ -514,12 +520,13 @@ impl Nat {
         &mut self.rules
     }
 
-    /// Replaces the operator's rules; what inside hosts have asked for stays
-    /// beside them. O(leases).
+    /// Replaces the operator's rules; what inside hosts have asked for and
+    /// what helpers await stays beside them. O(leases and awaited).
     pub fn set_rules(&mut self, rules: Rules) {
         self.ports.forget();
         let former = std::mem::replace(&mut self.rules, rules);
         self.renew_leases(&former);
+        self.renew_awaited(&former);
     }
 
     /// Hosts are told to ask anew for what they have.

@@ -177,6 +177,8 @@ pub struct Fragments<T = Translation> {
     /// The chain of fragments whose first one has come: to be handed out.
     ready: VecDeque<(Datagram, u32)>,
     limits: Limits,
+    /// Later ones that found no room.
+    refused: u64,
 }
 
 /// Old datagrams that one call forgets at most.
@@ -191,6 +193,7 @@ impl<T: Copy> Fragments<T> {
             held: Held::new(limits.held_bytes),
             ready: VecDeque::new(),
             limits,
+            refused: 0,
         }
     }
 
@@ -207,6 +210,13 @@ impl<T: Copy> Fragments<T> {
     /// Bytes of fragments that wait.
     pub fn held_bytes(&self) -> usize {
         self.held.len_bytes()
+    }
+
+    /// How many later fragments were given up: without room, or in vain held
+    /// for as long as they are. (Where none is held that is the caller's
+    /// to count.)
+    pub fn dropped(&self) -> u64 {
+        self.refused + self.held.lost()
     }
 
     /// The first fragment of a datagram was decided about, or refused
@@ -252,6 +262,13 @@ impl<T: Copy> Fragments<T> {
     /// A later fragment. `bytes` is the packet, no room behind it. O(its
     /// length when it is held, else O(1)).
     pub fn later(&mut self, datagram: Datagram, bytes: &[u8], now_millis: u64) -> Later<T> {
+        let became = self.held_or_known(datagram, bytes, now_millis);
+        let is_refused = matches!(became, Later::NoRoom) && self.limits.held_bytes > 0;
+        self.refused += u64::from(is_refused);
+        became
+    }
+
+    fn held_or_known(&mut self, datagram: Datagram, bytes: &[u8], now_millis: u64) -> Later<T> {
         self.forget(now_millis);
         let until_millis = now_millis.saturating_add(self.limits.timeout_millis);
         let alive = |known: &&mut Known<T>| known.until_millis > now_millis;

@@ -64,7 +64,7 @@ mod work;
 
 pub use blocks::{
     BlockEvent, BlockEventKind, Blocks, BlocksError, Deterministic, PortSet, QuotaKind, Quotas,
-    Reckoned, Reckoning, SubscriberConfig,
+    Reckoned, Reckoning, SubscriberConfig, SubscriberCounts,
 };
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,

@@ -12,6 +12,7 @@
 //! would be.
 
 pub mod aliases;
+mod awaited;
 mod held;
 mod index;
 mod leased;
@@ -24,6 +25,7 @@ mod text;
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
+use awaited::Awaited;
 use held::HeldPorts;
 use index::{Index, Question, Shape};
 
@@ -290,6 +292,8 @@ struct Rule {
     dynamic: bool,
     /// Who may send in; none: everybody.
     filters: Vec<Filter>,
+    /// The subscriber of whose ports it is one as long as it waits.
+    awaited_by: Option<u32>,
     sequence: u64,
 }
 
@@ -310,6 +314,7 @@ pub struct Rules {
     outbound: Index,
     /// Dynamic ones in the order they were made so.
     dynamic: VecDeque<Handle>,
+    awaited: Awaited,
     proxies: proxy::Proxies,
     live: usize,
     limit: usize,
@@ -333,6 +338,7 @@ impl Rules {
             held: HeldPorts::default(),
             outbound: Index::default(),
             dynamic: VecDeque::new(),
+            awaited: Awaited::default(),
             proxies: proxy::Proxies::default(),
             live: 0,
             limit: limit.min(u32::MAX as usize),
@@ -393,6 +399,7 @@ impl Rules {
             until_millis,
             dynamic: until_millis.is_some(),
             filters: Vec::new(),
+            awaited_by: None,
             sequence,
         };
         let handle = self.settle(rule);
@@ -461,6 +468,7 @@ impl Rules {
         slot.generation = slot.generation.wrapping_add(1).max(1);
         self.free.push(handle.place());
         self.live -= 1;
+        self.awaits_no_more(rule.awaited_by, &rule.redirect);
         let Redirect { ports, .. } = rule.redirect;
         if rule.until_millis.is_some() {
             self.released.note(rule.redirect.alias_port, ports);

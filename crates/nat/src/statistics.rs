@@ -27,6 +27,15 @@ pub struct Statistics {
     pub events_lost: u64,
     /// The same of subscribers and blocks.
     pub block_events_lost: u64,
+    /// Packets from inside that began nothing because their subscriber could
+    /// have no alias address; told as ports that are exhausted as well.
+    pub addresses_exhausted: u64,
+    /// Later fragments that were given up: there was no room to hold them, or
+    /// their first one did not come in time.
+    pub fragments_dropped: u64,
+    /// Those of them that came from inside and found no room; told as a table
+    /// that is full as well.
+    pub fragments_refused: u64,
     /// Subscribers now, those that have had something a moment ago included.
     pub subscribers: usize,
     /// Subscribers entered, one that was none for a while once more.
@@ -108,6 +117,9 @@ impl Statistics {
         self.ports_retried += other.ports_retried;
         self.events_lost += other.events_lost;
         self.block_events_lost += other.block_events_lost;
+        self.addresses_exhausted += other.addresses_exhausted;
+        self.fragments_dropped += other.fragments_dropped;
+        self.fragments_refused += other.fragments_refused;
         self.subscribers += other.subscribers;
         self.subscribers_made += other.subscribers_made;
         self.subscribers_refused += other.subscribers_refused;

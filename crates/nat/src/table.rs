@@ -59,6 +59,12 @@ impl Table {
         self.live >= self.flows.max()
     }
 
+    /// Whether it is in its last eighth.
+    #[inline(always)]
+    pub fn is_crowded(&self) -> bool {
+        self.live >= self.flows.max() - self.flows.max() / 8
+    }
+
     pub fn memory_bytes(&self) -> usize {
         self.flows.memory_bytes() + self.out.memory_bytes() + self.incoming.memory_bytes()
     }

@@ -283,6 +283,11 @@ fn state_without_reset(flow: &Flow) -> State {
     }
 }
 
+/// Whether a connection was reset before its handshake was done.
+pub fn is_refused(flow: &Flow) -> bool {
+    flow.class == State::TcpReset as u8 && !flow.has(flag::ACKED_OUT | flag::ACKED_IN)
+}
+
 /// Whether a connection that begins with a sequence number lies behind what
 /// the inside sent in a flow, as far as that is known.
 pub fn begins_behind(flow: &Flow, syn: u32) -> bool {

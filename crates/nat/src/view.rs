@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::AddressRange;
 use crate::clock::millis;
 use crate::flow::Ends;
+use crate::{AddressRange, SubscriberCounts};
 
 /// How far a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -201,6 +201,8 @@ pub struct SubscriberView {
     pub half_open: [u32; 2],
     /// Blocks, without one that can be reckoned.
     pub blocks: u8,
+    /// What was counted for it, where that is asked for.
+    pub counted: Option<SubscriberCounts>,
 }
 
 /// A block that somebody has.

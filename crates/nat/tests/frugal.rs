@@ -371,3 +371,43 @@ fn a_pair_of_udp_ports_keeps_its_parity_beside_a_taken_port() {
         assert_eq!(out.1.1 & 1, inside.1 & 1, "{number}");
     }
 }
+
+/// Conversations of two minutes, so many at a time, for so many seconds: how
+/// many found no room. `number` tells them apart, from one call to the next.
+fn crowd(nat: &mut Nat, number: &mut u32, at_a_time: u32, from: u64, secs: u64) -> (u32, u32) {
+    let (mut asked, mut refused) = (0, 0);
+    let per_lifetime = u64::from(at_a_time);
+    let mut now = from;
+    while now < from + secs * 1_000 {
+        // An even pace: the next one begins a part of a lifetime later.
+        let inside = (host(*number % 50_000), 1_024 + (*number / 50_000) as u16);
+        let remote = Ipv4Addr::from(0xc633_0000 + *number % 60_000);
+        let (verdict, _, _) = udp(nat, Direction::Out, inside, (remote, 9_000), now);
+        assert!(matches!(verdict, Verdict::Translated | Verdict::TableFull));
+        asked += 1;
+        refused += u32::from(verdict == Verdict::TableFull);
+        *number += 1;
+        now = from + u64::from(asked) * 121_000 / per_lifetime;
+    }
+    (asked, refused)
+}
+
+#[test]
+fn up_to_the_limit_nobody_is_refused_and_beyond_it_as_many_as_are_too_many() {
+    let most = 20_000;
+    let mut nat = nat(|config| config.limits.max_flows = most as usize);
+    let mut number = 0;
+    // At 97 of 100, for ten lifetimes.
+    let (_, refused) = crowd(&mut nat, &mut number, most * 97 / 100, 0, 1_200);
+    assert_eq!(refused, 0);
+    // A tenth beyond: of eleven one is too many, and hardly another one is refused.
+    let (_, _) = crowd(&mut nat, &mut number, most * 11 / 10, 1_200_000, 600);
+    let (asked, refused) = crowd(&mut nat, &mut number, most * 11 / 10, 1_800_000, 1_200);
+    let share = f64::from(refused) / f64::from(asked);
+    assert!((0.08..0.11).contains(&share), "{refused} of {asked}");
+    assert!(nat.statistics().flows <= most as usize);
+    // And back: once those that are too many have ended.
+    crowd(&mut nat, &mut number, most * 97 / 100, 3_000_000, 240);
+    let (_, refused) = crowd(&mut nat, &mut number, most * 97 / 100, 3_240_000, 1_200);
+    assert_eq!(refused, 0);
+}

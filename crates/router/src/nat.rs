@@ -122,6 +122,7 @@ fn between(arguments: &Run, devices: [&str; 2], report: &mut Report) -> anyhow::
     let Some(nat) = engines.first_mut() else {
         anyhow::bail!("there is no engine");
     };
+    arguments.snmp.check(nat.config())?;
     let on_signal = OnSignal {
         reload: &|nat| reload(&settings, nat),
         print: &|nat, report| print_so_far(arguments, nat, report),

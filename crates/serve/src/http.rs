@@ -279,6 +279,12 @@ impl Service {
         let _ = self.shared.forwarding.set(gauge);
     }
 
+    /// Has metrics tell how the history is.
+    pub fn show_history(&self, gauge: crate::namespace_service::HistoryGauge) {
+        // Once, at the start.
+        let _ = self.shared.history.set(gauge);
+    }
+
     /// Starts to answer; there is nothing to answer from yet.
     /// What clients have not taken is counted in a budget.
     pub fn start(sockets: BoundSockets, names: Names, budget: Arc<Budget>) -> Result<Self> {

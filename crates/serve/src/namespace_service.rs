@@ -11,7 +11,7 @@ use crate::forwarding::{self, ForwardingStatus};
 use crate::namespace::Namespace;
 use crate::route_times::RouteTimes;
 use crate::snmp;
-use crate::status::{self, MirrorStatus, Pressure, RecordingStatus, Status};
+use crate::status::{self, HistoryStatus, MirrorStatus, Pressure, RecordingStatus, Status};
 
 /// What answers questions about a namespace.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct DaemonGauges {
     pub snmp: snmp::Gauge,
     /// The recording, where one is made.
     pub recording: Option<RecordingGauge>,
+    /// The history, where one is kept.
+    pub history: Option<HistoryGauge>,
     /// Forwarding at XDP.
     pub forwarding: forwarding::Gauge,
 }
@@ -49,6 +51,28 @@ impl RecordingGauge {
 impl fmt::Debug for RecordingGauge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RecordingGauge")
+    }
+}
+
+/// Tells how a history is. Cheap to clone.
+#[derive(Clone)]
+pub struct HistoryGauge(Arc<dyn Fn() -> HistoryStatus + Send + Sync>);
+
+impl HistoryGauge {
+    /// One that asks a function.
+    pub fn new(status: impl Fn() -> HistoryStatus + Send + Sync + 'static) -> Self {
+        Self(Arc::new(status))
+    }
+
+    /// How it is.
+    pub fn status(&self) -> HistoryStatus {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for HistoryGauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HistoryGauge")
     }
 }
 
@@ -106,6 +130,7 @@ impl NamespaceService {
             pressure,
             snmp: self.whole.snmp.status(),
             recording: self.whole.recording.as_ref().map(|gauge| (gauge.0)()),
+            history: self.whole.history.as_ref().map(HistoryGauge::status),
             router: self.forwarding(),
             mirror: MirrorStatus {
                 phase: mirror.in_words(),

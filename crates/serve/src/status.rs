@@ -1,6 +1,7 @@
 //! How a daemon is: gathered in it, shown by `fingerpost status`.
 
 mod feeders;
+mod history;
 mod monitored;
 
 use std::io::{self, Write};
@@ -11,6 +12,7 @@ use view::Object;
 
 pub use crate::forwarding::ForwardingStatus;
 pub use feeders::{FeederStatus, feeders};
+pub use history::HistoryStatus;
 pub use monitored::{EventStatus, PeerStatus, RouterStatus};
 
 /// How a daemon is, for one namespace.
@@ -50,6 +52,9 @@ pub struct Status {
     /// Forwarding at XDP in this namespace; `None` where there is none.
     #[serde(default)]
     pub router: Option<ForwardingStatus>,
+    /// The history, of all namespaces; `None` where none is kept.
+    #[serde(default)]
+    pub history: Option<HistoryStatus>,
 }
 
 /// How the recording is.
@@ -436,6 +441,9 @@ impl Status {
         if let Some(recording) = &self.recording {
             recording.write(out)?;
         }
+        if let Some(history) = &self.history {
+            history.write(out)?;
+        }
         if let Some(router) = &self.router {
             router.write(out)?;
         }
@@ -459,6 +467,7 @@ impl Status {
             )
             .chain(self.snmp.iter().flat_map(SnmpStatus::warnings))
             .chain(self.recording.iter().flat_map(RecordingStatus::warnings))
+            .chain(self.history.iter().flat_map(HistoryStatus::warnings))
             .chain(self.router.iter().filter_map(ForwardingStatus::warning))
             .collect()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ordered::Ordered;
 use crate::row::nexthop::Nexthop;
-use crate::row::route::{NextHop, RouteBody};
+use crate::row::route::{NextHop, RouteBody, hop_flag, scope};
 
 /// Next-hop objects by id, by link, and groups by member.
 #[derive(Debug, Clone, Default)]
@@ -42,14 +42,16 @@ impl Nexthops {
             return None;
         }
         if !own.is_empty() {
-            return Some(own.to_vec());
+            let mut own = own.to_vec();
+            own.iter_mut().for_each(|hop| self.note_scope(object, hop));
+            return Some(own);
         }
         let hop = |id: u32, weight: u32| {
             let member = self.get(id)?;
             Some(NextHop {
                 link: member.link.unwrap_or(0),
                 gateway: member.gateway,
-                flags: member.flags,
+                flags: member.flags | passed_over(member),
                 weight: u16::try_from(weight).unwrap_or(u16::MAX),
                 realms: 0,
                 encap: member.encap.clone(),
@@ -60,6 +62,15 @@ impl Nexthops {
         }
         let members = object.group.iter();
         Some(members.filter_map(|m| hop(m.id, m.weight)).collect())
+    }
+
+    /// Marks a hop that a route repeats of its object.
+    fn note_scope(&self, object: &Nexthop, hop: &mut NextHop) {
+        let members = object.group.iter().filter_map(|member| self.get(member.id));
+        let mut members = members.map(|member| &**member).chain([object]);
+        let of_hop =
+            |member: &&Nexthop| member.link == Some(hop.link) && member.gateway == hop.gateway;
+        hop.flags |= members.find(of_hop).map_or(0, passed_over);
     }
 
     /// All in the order of ids.
@@ -129,4 +140,14 @@ fn run(index: &Ordered<(u32, u32), ()>, first: u32) -> impl Iterator<Item = u32>
         .from(&(first, 0))
         .take_while(move |((of, _), ())| *of == first)
         .map(|((_, id), ())| *id)
+}
+
+/// A mark for a gateway that was the host itself when the object was made:
+/// that the kernel has of it (`nhc_scope`), whatever the address is now.
+fn passed_over(object: &Nexthop) -> u32 {
+    let by_v4 = object.gateway.is_some_and(|gateway| gateway.is_ipv4());
+    match by_v4 && object.scope == scope::HOST {
+        true => hop_flag::OWN_ONCE,
+        false => 0,
+    }
 }

@@ -434,9 +434,31 @@ fn vlan_fields(link: u32, vlans: &[(u16, u16, bool, bool)], view: &View<'_>, jso
     json.end_list();
 }
 
-/// Seconds as `%g` writes them.
+/// Seconds as `%g` writes them: six digits that count, and from a million on
+/// with an exponent.
 fn idle(hundredths: u64) -> String {
-    (hundredths as f64 / 100.0).to_string()
+    const DIGITS: i32 = 6;
+    let seconds = hundredths as f64 / 100.0;
+    let rounded = format!("{seconds:.5e}");
+    let Some((digits, exponent)) = rounded.split_once('e') else {
+        return rounded;
+    };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if exponent >= DIGITS => format!("{}e+{exponent:02}", shortest(digits)),
+        Ok(exponent) => {
+            let places = usize::try_from(DIGITS - 1 - exponent).unwrap_or_default();
+            shortest(&format!("{seconds:.places$}")).to_owned()
+        }
+        Err(_) => seconds.to_string(),
+    }
+}
+
+/// A number without the zeros behind its point.
+fn shortest(number: &str) -> &str {
+    match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    }
 }
 
 fn bucket_text(row: &NexthopBucket, out: &mut Vec<u8>) {
@@ -460,4 +482,25 @@ fn bucket_fields(row: &NexthopBucket, json: &mut Json<'_>) {
     json.end_object();
     json.list("flags");
     json.end_list();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_c_writes_them() {
+        for (hundredths, written) in [
+            (0, "0"),
+            (1, "0.01"),
+            (150, "1.5"),
+            (1_000, "10"),
+            (9_999_999, "100000"),
+            (1_234_567, "12345.7"),
+            (99_999_950, "1e+06"),
+            (123_456_789, "1.23457e+06"),
+        ] {
+            assert_eq!(idle(hundredths), written, "{hundredths}");
+        }
+    }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 
+use super::at::at;
+
 /// From whom an answer is wanted.
 #[derive(Debug, Clone, Default)]
 pub struct From {
@@ -17,6 +19,10 @@ pub struct From {
     pub socket: Option<PathBuf>,
     /// Changes instead of rows.
     pub watch: bool,
+    /// As it was at this time, microseconds since the UNIX epoch.
+    pub at_micros: Option<u64>,
+    /// Where the history is that tells it.
+    pub history: Option<PathBuf>,
 }
 
 /// The arguments that say it.
@@ -36,6 +42,25 @@ pub fn from_arguments() -> Vec<Arg> {
             .value_parser(value_parser!(PathBuf))
             .conflicts_with_all(["netns", "all-netns"])
             .help("From the daemon that listens here"),
+        Arg::new("at")
+            .long("at")
+            .value_name("TIME")
+            .allow_hyphen_values(true)
+            .value_parser(at)
+            .conflicts_with_all(["all-netns", "direct", "socket"])
+            .help(
+                "As it was then, from the history that the daemon keeps: 14:05 (the last time \
+                 that it was), `yesterday 14:05`, -10m, 2026-11-22T03:15:00Z, or @SECONDS since 1970",
+            ),
+        Arg::new("history")
+            .long("history")
+            .value_name("DIRECTORY")
+            .value_hint(ValueHint::DirPath)
+            .value_parser(value_parser!(PathBuf))
+            .requires("at")
+            .help(
+                "Where that is [default: as the configuration says, or /var/lib/fingerpost/history]",
+            ),
     ];
     arguments
         .map(|argument| argument.help_heading("From where"))
@@ -52,6 +77,8 @@ pub fn from(matches: &ArgMatches) -> From {
         // Not every command has it. (What clap says of an unknown name
         // differs between debug and release builds; this holds in both.)
         watch: matches.try_get_one("watch").ok().flatten() == Some(&true),
+        at_micros: matches.try_get_one("at").ok().flatten().copied(),
+        history: matches.try_get_one("history").ok().flatten().cloned(),
     }
 }
 

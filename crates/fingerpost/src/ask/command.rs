@@ -65,8 +65,13 @@ pub fn status() -> Command {
     Command::new("status")
         .about("How the daemon is: what it mirrors, how much, how well")
         .arg(switch("json", Some('j'), "As one JSON object"))
-        .args(from_arguments())
+        .args(from_arguments().into_iter().filter(is_of_now))
         .mut_arg("direct", |arg| arg.hide(true))
+}
+
+/// Whether an argument says from where, and not when.
+fn is_of_now(argument: &Arg) -> bool {
+    !matches!(argument.get_id().as_str(), "at" | "history")
 }
 
 /// Questions about an object's rows.
@@ -84,7 +89,7 @@ pub fn command(object: Object) -> Command {
                 "Changes as they happen, one line of JSON each",
             )
             // A change is a line of JSON, and there is no last one.
-            .conflicts_with_all(["fields", "csv", "sort", "count"])
+            .conflicts_with_all(["fields", "csv", "sort", "count", "at"])
             .help_heading("How"),
         )
         .group(ArgGroup::new("family").args(["ipv4", "ipv6"]))
@@ -146,7 +151,7 @@ pub fn route_diff() -> Command {
                 None,
                 "Differences as they come and go, one line of JSON each",
             )
-            .conflicts_with_all(["json", "ndjson", "count"])
+            .conflicts_with_all(["json", "ndjson", "count", "at"])
             .help_heading("How"),
         )
         .args(few_output_arguments())

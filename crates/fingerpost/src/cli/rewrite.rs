@@ -26,7 +26,16 @@ const OPTIONS: &[(&str, &str)] = &[
 
 /// Options that take the next argument as their value.
 const WITH_VALUE: &[&str] = &[
-    "-n", "-netns", "--netns", "--socket", "--fields", "--sort", "--colour", "--color",
+    "-n",
+    "-netns",
+    "--netns",
+    "--socket",
+    "--at",
+    "--history",
+    "--fields",
+    "--sort",
+    "--colour",
+    "--color",
 ];
 
 /// Options of every listing, without a value.

@@ -19,7 +19,7 @@ SIGHUP (`systemctl reload fingerpost`) reads the file again; a file that is wron
 At once take effect: netns, all_netns, log, limits, nat, all of snmp but state_directory, and of http \
 hosts, token_file, certificate_file, key_file, netns_without_token and addresses of listen that \
 are left out. mirror holds for namespaces that are mirrored from then on; control, answers, \
-record, router, new feeds and the rest of http take effect at the next start, and the log says so.";
+record, history, router, new feeds and the rest of http take effect at the next start, and the log says so.";
 
 /// Writes the page.
 pub fn page(out: &mut impl Write) -> io::Result<()> {

@@ -104,6 +104,36 @@ const OWN: &[Section] = &[
         ],
     },
     Section {
+        head: "[history]",
+        about: "Keeps what changes the tables, so that questions are answered as of a time that \
+                has passed: `--at`. Who may read it: root, and `group` in [control].",
+        settings: &[
+            Setting::new(
+                "directory",
+                Without::Words("no history is kept"),
+                "\"/var/lib/fingerpost/history\"",
+                "A directory of its own, an absolute path. The packaged service may write below \
+                 /var/lib/fingerpost.",
+            ),
+            Setting::usual(
+                "limit_bytes",
+                "1073741824",
+                "Bytes that it takes at most: the oldest goes first; 4194304 at least.",
+            ),
+            Setting::usual(
+                "keep_secs",
+                "604800",
+                "Seconds that it is kept at most, 60 to 315360000.",
+            ),
+            Setting::usual(
+                "counters_secs",
+                "60",
+                "Seconds between two times that counters of links are kept, up to 86400; 0: they \
+                 are not.",
+            ),
+        ],
+    },
+    Section {
         head: "[nat]",
         about: "The translation of this host, for `/v1/nat/…` and metrics.",
         settings: &[Setting::usual(

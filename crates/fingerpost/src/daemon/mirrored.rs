@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use linux::recording::history::Keeper;
 use linux::recording::{Recorder, Tap};
 use linux::{Mirror, Namespace, Options, Phase};
 use serve::namespace;
@@ -38,12 +39,17 @@ impl Mirrored {
         access: Access,
         directory: &Path,
         config: &Config,
-        recorder: Option<&Recorder>,
+        (recorder, history): (Option<&Recorder>, Option<&Keeper>),
         whole: DaemonGauges,
     ) -> Result<Self> {
         let claim = Claim::take(directory, namespace.inode(), access)?;
         let name = spec.as_deref().unwrap_or("");
-        let tap = recorder.map(|recorder| recorder.tap(namespace.inode(), name));
+        let recorded = recorder.map(|recorder| recorder.tap(namespace.inode(), name));
+        let kept = history.map(|history| history.tap(namespace.inode(), name));
+        let tap = match (recorded, kept) {
+            (Some(recorded), Some(kept)) => Some(recorded.and(kept)),
+            (recorded, kept) => recorded.or(kept),
+        };
         let options = Options {
             limits: config.limits.limits(),
             receive_buffer_bytes: config.mirror.receive_buffer_bytes as usize,

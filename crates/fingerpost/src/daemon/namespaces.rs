@@ -44,14 +44,14 @@ impl Daemon {
             return Ok(());
         }
         let whole = self.whole.clone();
-        let recorder = self.recorder.as_ref();
+        let kept_by = (self.recorder.as_ref(), self.history.as_ref());
         let directory = &self.directory;
         let access = match inode == self.own.inode() {
             true => Access::Everybody,
             false => Access::Group(self.group),
         };
         let config = &self.config;
-        let one = Mirrored::start(spec, namespace, access, directory, config, recorder, whole)?;
+        let one = Mirrored::start(spec, namespace, access, directory, config, kept_by, whole)?;
         self.inodes.insert(inode);
         self.namespaces.push(one);
         Ok(())

@@ -14,7 +14,7 @@ use linux::Namespace;
 use linux::recording::Recorder;
 use serve::{http, snmp};
 
-use super::{Up, cannot_listen, group, socket, wanted_by_name, wants_all};
+use super::{Up, cannot_listen, group, history, socket, wanted_by_name, wants_all};
 use crate::ask;
 use crate::config::Config;
 
@@ -43,6 +43,7 @@ pub fn rehearse(config: &Config) -> Result<Vec<String>> {
         // A daemon that runs writes there.
         Recorder::check(file).context("cannot record")?;
     }
+    history::check(&config.history)?;
     for namespace in namespaces {
         let spec = namespace.spec();
         let entered = namespace.run(|| ());

@@ -20,6 +20,34 @@ pub fn changed(session: &mut Session, name: &str) -> Result<u32, Stop> {
     })
 }
 
+/// What a listing of groups or VLANs is narrowed to: a link, and a VLAN, of
+/// which 0 means all.
+pub fn shown(session: &mut Session, words: &[String]) -> Result<(Option<u32>, u16), Stop> {
+    let (mut only, mut vlan) = (None, 0);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let mut value = || rest.next().ok_or_else(Stop::incomplete);
+        match word.as_str() {
+            "dev" => {
+                let name = value()?;
+                if only.is_some() {
+                    return Err(Stop::duplicate(word, name));
+                }
+                only = Some(session.index(name)?);
+            }
+            "vid" => {
+                let said = value()?;
+                if vlan != 0 {
+                    return Err(Stop::duplicate(word, said));
+                }
+                vlan = number(word, said)?;
+            }
+            word => return Err(unknown(word)),
+        }
+    }
+    Ok((only, vlan))
+}
+
 /// A number in decimal digits. Of others `bridge` takes what it can read, or
 /// 0: they are refused.
 pub fn number<T: std::str::FromStr>(word: &str, value: &str) -> Result<T, Stop> {

@@ -10,7 +10,7 @@ use netlink::request::Dump;
 use table::row::multicast_group::{BridgeGroups, Group, MulticastGroup};
 use view::BridgeRow;
 
-use super::bridge::{number, request, unknown};
+use super::bridge::{number, request, shown, unknown};
 use crate::ip::grammar::{begins, lists};
 use crate::ip::listing::{Listing, each};
 use crate::ip::session::Session;
@@ -40,16 +40,7 @@ fn help() -> Stop {
 }
 
 fn show(session: &mut Session, words: &[String], out: &mut impl Write) -> Result<(), Stop> {
-    let (mut only, mut vlan) = (None, 0);
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let mut value = || rest.next().ok_or_else(Stop::incomplete);
-        match word.as_str() {
-            "dev" => only = Some(session.index(value()?)?),
-            "vid" => vlan = number(word, value()?)?,
-            word => return Err(unknown(word)),
-        }
-    }
+    let (only, vlan) = shown(session, words)?;
     let mut all: Vec<BridgeGroups> = Vec::new();
     each(session, &Dump::BridgeGroups, &mut |message| {
         let told = decode::bridge_groups(message.payload).map_err(anyhow::Error::from)?;

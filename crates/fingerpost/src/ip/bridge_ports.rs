@@ -59,16 +59,15 @@ fn show(session: &mut Session, words: &[String], out: &mut impl Write) -> Result
         }
         let name = rest.next().ok_or_else(Stop::incomplete)?;
         if only.is_some() {
-            return Err(Stop::wrong(format!(
-                "Error: duplicate \"dev\": \"{name}\" is the second value."
-            )));
+            return Err(Stop::duplicate(word, name));
         }
         only = Some(session.index(name)?);
     }
-    let mut listing = Listing::begin(session)?;
-    if listing.output().details {
+    // What is not built may go to another program: rights are there still.
+    if session.options.details > 0 {
         refuse_vlans(session)?;
     }
+    let mut listing = Listing::begin(session)?;
     each(session, &Dump::BridgePorts, &mut |message| {
         let link = decode::link(message.payload).map_err(anyhow::Error::from)?;
         let port = decode::bridge_port(message.payload).map_err(anyhow::Error::from)?;
@@ -186,7 +185,7 @@ fn on_off(word: &str, value: &str) -> Result<u8, Stop> {
 /// A state by its name or number.
 fn state(value: &str) -> Result<u8, Stop> {
     let mut names = STATES.iter();
-    let named = names.position(|name| *name == value);
+    let named = names.position(|name| name.eq_ignore_ascii_case(value));
     let named = named.and_then(|state| u8::try_from(state).ok());
     let read = named.or_else(|| value.parse().ok());
     read.ok_or_else(|| Stop::failed("Error: invalid STP port state"))

@@ -8,7 +8,7 @@ use netlink::encode::{self, AtPort, Vlans};
 use netlink::request::Dump;
 use view::BridgeRow;
 
-use super::bridge::{changed, number, request, unknown};
+use super::bridge::{changed, number, request, shown, unknown};
 use crate::ip::grammar::{begins, lists};
 use crate::ip::listing::{Listing, each};
 use crate::ip::session::Session;
@@ -50,16 +50,7 @@ fn show(session: &mut Session, words: &[String], out: &mut impl Write) -> Result
     if session.options.details > 0 || session.options.statistics > 0 {
         return Err(Stop::NotBuilt("-d or -s of vlan".to_owned()));
     }
-    let (mut only, mut vlan) = (None, None);
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let mut value = || rest.next().ok_or_else(Stop::incomplete);
-        match word.as_str() {
-            "dev" => only = Some(session.index(value()?)?),
-            "vid" => vlan = Some(number::<u16>(word, value()?)?),
-            word => return Err(unknown(word)),
-        }
-    }
+    let (only, vlan) = shown(session, words)?;
     let mut listing = Listing::begin(session)?;
     listing.text("port              vlan-id  \n");
     each(session, &Dump::PortVlans, &mut |message| {
@@ -72,7 +63,7 @@ fn show(session: &mut Session, words: &[String], out: &mut impl Write) -> Result
             let flags = (range.is_pvid, range.untagged);
             (range.first..=range.last).map(move |vlan| (vlan, flags))
         });
-        let shown = each.filter(|(number, _)| vlan.is_none_or(|vlan| vlan == *number));
+        let shown = each.filter(|(number, _)| vlan == 0 || vlan == *number);
         let vlans: Vec<_> = shown
             .map(|(number, (is_pvid, untagged))| (number, number, is_pvid, untagged))
             .collect();
@@ -119,7 +110,8 @@ fn change(session: &mut Session, operation: Operation, words: &[String]) -> Resu
         return Err(Stop::failed(format!("Invalid VLAN ID \"{first}\"")));
     }
     if let Some(tunnels) = &tunnels
-        && tunnels.end() - tunnels.start() != u32::from(last.saturating_sub(first))
+        && tunnels.end().checked_sub(*tunnels.start())
+            != Some(u32::from(last.saturating_sub(first)))
     {
         return Err(Stop::NotBuilt("tunnels as many as VLANs".to_owned()));
     }

@@ -66,7 +66,8 @@ pub fn hear<W: Write>(
     }
 }
 
-/// Hands on each message of a file that `rtmon` or a capture has written.
+/// Hands on each message of a file that `rtmon` or a capture has written, and
+/// is read without rights: whose it is, nobody knows.
 pub fn from_file(
     session: &Session,
     path: &str,
@@ -74,6 +75,9 @@ pub fn from_file(
 ) -> Result<(), Stop> {
     let mut file = File::open(path)
         .map_err(|error| Stop::wrong(format!("Cannot fopen: {}", reason(&error))))?;
+    if !session.is_batch {
+        crate::ask::give_up(session.options.netns.is_some())?;
+    }
     let mut buffer = vec![0; MAX_MESSAGE];
     loop {
         let head = read(&mut file, buffer.get_mut(..HEADER).unwrap_or_default())?;

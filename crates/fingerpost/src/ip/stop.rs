@@ -76,6 +76,13 @@ impl Stop {
         Self::wrong("Command line is not complete. Try option \"help\"")
     }
 
+    /// A word that may be said once.
+    pub fn duplicate(word: &str, value: &str) -> Self {
+        Self::wrong(format!(
+            "Error: duplicate \"{word}\": \"{value}\" is the second value."
+        ))
+    }
+
     /// A word too many.
     pub fn garbage(before: &str, word: &str) -> Self {
         Self::wrong(format!(

@@ -15,7 +15,7 @@ use table::{Limits, Source};
 use super::files::Files;
 use super::until::Until;
 pub use mrt::Mrt;
-use recorded::Recorded;
+pub use recorded::{Reach, Recorded};
 
 /// Exit status of a replay that could not read all.
 const INCOMPLETE: u8 = 3;

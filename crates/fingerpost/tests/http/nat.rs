@@ -272,6 +272,13 @@ fn who_talks_to_whom_is_told_to_root_and_with_a_token() {
         as_stranger(&format!("/v1/nat/{path}")).refuses(403);
     }
     assert_eq!(as_stranger("/v1/links").status, 200);
+    // The status says so before, for the page.
+    let told = |reply: Reply| {
+        let status: Value = serde_json::from_str(&reply.body).unwrap();
+        status["translation"]["told"].as_bool()
+    };
+    assert_eq!(told(as_stranger("/v1/status")), Some(false));
+    assert_eq!(told(trial.ask("/v1/status")), Some(true));
     assert_eq!(trial.ask("/v1/nat/flows").status, 200);
 }
 

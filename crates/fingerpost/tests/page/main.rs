@@ -12,6 +12,7 @@ mod common;
 
 mod browser;
 mod flaps;
+mod nat;
 
 use std::io::Write;
 use std::net::TcpStream;

@@ -44,7 +44,7 @@ fn keep(name: &str, recording: &Path, expected: &Tables) {
 }
 
 /// The kernel's tables, once the daemon has the same.
-fn settled(netns: &Netns) -> Tables {
+pub fn settled(netns: &Netns) -> Tables {
     let mut last = None;
     let settled = wait_until(PATIENCE, "the daemon to have what the kernel has", || {
         let before = kernel(netns);
@@ -60,13 +60,13 @@ fn settled(netns: &Netns) -> Tables {
     settled.unwrap()
 }
 
-fn status(netns: &Netns) -> Value {
+pub fn status(netns: &Netns) -> Value {
     serde_json::from_str(&says(netns, &["status", "--json"])).unwrap()
 }
 
 /// Random changes of everything, a batch of ip's lines. Those that make no
 /// sense are refused by the kernel, and change nothing.
-fn changes(random: &mut Random, lines: usize) -> String {
+pub fn changes(random: &mut Random, lines: usize) -> String {
     let mut batch = String::new();
     for _ in 0..lines {
         let link = random.below(6);
@@ -99,7 +99,7 @@ fn changes(random: &mut Random, lines: usize) -> String {
 }
 
 /// Feeds `ip -batch`, which goes on after what is refused.
-fn change(netns: &Netns, batch: &str) {
+pub fn change(netns: &Netns, batch: &str) {
     let mut command = netns.command("ip");
     command.args(["-force", "-batch", "-"]);
     let mut process = command

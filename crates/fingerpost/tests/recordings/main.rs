@@ -14,6 +14,7 @@ mod common;
 mod collected;
 mod kept;
 mod live;
+mod past;
 mod trouble;
 
 use std::collections::BTreeMap;

@@ -16,15 +16,16 @@ const NATV2: &str = ".1.3.6.1.2.1.234";
 const REMOTE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 9);
 const RULES: &str = "alias_address 192.0.2.1-192.0.2.2 192.0.2.9\nport_range 1024-2023\n\
                      subscribers 10.0.0.0/24\nport_blocks size 100 most 2\nlimit ports 150\n\
-                     mapping endpoint-independent\nmax_flows 5000\nmax_subscribers 100\n";
+                     mapping endpoint-independent\nmax_flows 5000\nmax_subscribers 100\n\
+                     subscriber_counters yes\n";
+/// What is told where subscribers are not counted.
+const UNCOUNTED: &[u32] = &[8, 9, 10, 11, 12];
 
-/// Columns of the RFC that can be read, by table; of each those that are not
-/// told here, and why is in docs/snmp.md.
-const COLUMNS: [(&str, &[u32], &[u32]); 5] = [
+/// Columns of the RFC that can be read, by table.
+const COLUMNS: [(&str, &[u32]); 7] = [
     (
-        "1.1.1",
+        SUBSCRIBERS,
         &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17],
-        &[8, 9, 10, 11, 12],
     ),
     (
         "2.1.1",
@@ -32,20 +33,28 @@ const COLUMNS: [(&str, &[u32], &[u32]); 5] = [
             2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
             26,
         ],
-        &[15, 17],
     ),
-    ("2.2.1", &[3, 4, 5, 6], &[]),
-    (
-        "2.3.1",
-        &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18],
-        &[11],
-    ),
-    ("2.4.1", &[4, 5], &[]),
+    ("2.2.1", &[3, 4, 5, 6]),
+    ("2.3.1", &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 18]),
+    ("2.4.1", &[4, 5]),
+    ("2.5.1", &[6, 7, 8, 9, 10, 11, 12]),
+    ("2.6.1", &[7, 8, 9, 10, 11, 12, 13, 14]),
 ];
+const SUBSCRIBERS: &str = "1.1.1";
 
 /// A client behind a translation that knows a master.
 fn translation(world: &World, client: &Netns, master: &str, options: &[&str]) -> Child {
-    let rules = world.write("rules", RULES);
+    translation_by(world, client, master, RULES, options)
+}
+
+fn translation_by(
+    world: &World,
+    client: &Netns,
+    master: &str,
+    rules: &str,
+    options: &[&str],
+) -> Child {
+    let rules = world.write("rules", rules);
     let mut command = world.netns.command(program());
     command
         .args(["nat", "run", "--tun", "fpin", "fpout", "--rules", &rules])
@@ -109,7 +118,8 @@ fn a_translation_is_walked_behind_either_master() {
     })
     .unwrap();
     let walked = walk(&world, 1161, NATV2);
-    every_column_is_there(&walked);
+    every_column_is_there(&walked, &[]);
+    maps_are_told(&walked);
     for (name, wanted) in [
         ("2.1.1.3.1", "INTEGER: 0"),
         ("2.1.1.4.1", "INTEGER: 2"),
@@ -128,6 +138,13 @@ fn a_translation_is_walked_behind_either_master() {
         ("2.4.1.5.1.1.1", "Hex-STRING: C0 00 02 02 "),
         ("2.4.1.4.1.1.2", "Hex-STRING: C0 00 02 09 "),
         ("1.1.1.15.1", "Gauge32: 150"),
+        ("1.1.1.9.1", "Counter64: 1"),
+        ("1.1.1.10.1", "Counter64: 10"),
+        ("1.1.1.11.1", "Counter64: 0"),
+        ("1.1.1.12.1", "Counter64: 0"),
+        ("2.1.1.15.1", "Counter64: 0"),
+        ("2.1.1.17.1", "Counter64: 0"),
+        ("2.3.1.11.1.1", "Counter64: 0"),
     ] {
         assert_eq!(value(&walked, name), Some(wanted), "{name}: {walked:?}");
     }
@@ -154,9 +171,25 @@ fn a_translation_is_walked_behind_either_master() {
     };
     assert!(get("1.1.1.7.1").ends_with("Gauge32: 10\n"));
     assert!(get("1.1.1.7.4711").contains("No Such Instance"));
-    assert!(get("1.1.1.8.1").contains("No Such Object"));
+    assert!(get("1.1.1.13.1").contains("No Such Object"));
     assert!(get("2.1.1.8.2").contains("No Such Instance"));
-    assert!(get("2.5.1.8.1").contains("No Such Object"));
+    assert!(get("2.5.1.8.1").contains("No Such Instance"));
+    assert!(get("2.5.1.5.1").contains("No Such Object"));
+    assert!(get("2.7.1.8.1").contains("No Such Object"));
+    // GET and GETNEXT of a map in the midst of the others.
+    let of_maps = format!("{NATV2}.2.6.1.");
+    let maps = walked.iter().filter(|(name, _)| name.starts_with(&of_maps));
+    let maps: Vec<_> = maps.collect();
+    for (at, (name, _)) in maps.iter().enumerate().step_by(97) {
+        let below = name.strip_prefix(&format!("{NATV2}.")).unwrap();
+        let told = get(below);
+        assert!(!told.contains("No Such"), "{told}");
+        let words = format!("-v2c -c public -t 20 127.0.0.1:1161 {name}");
+        let next = world.tool("snmpgetnext", &words);
+        if let Some((behind, _)) = maps.get(at + 1) {
+            assert!(next.starts_with(&format!("{behind} ")), "{next}: {behind}");
+        }
+    }
     nat.signal(Signal::INT).unwrap();
     assert!(nat.wait(PATIENCE).unwrap().success());
     wait_until(PATIENCE, "its objects to go", || {
@@ -165,22 +198,69 @@ fn a_translation_is_walked_behind_either_master() {
     .unwrap();
     // The same behind net-snmp's.
     let _snmpd = world.snmpd(&[]);
-    let _nat = translation(&world, &client, "master", &[]);
+    let rules = RULES.replace("subscriber_counters yes\n", "");
+    let _nat = translation_by(&world, &client, "master", &rules, &[]);
     wait_until(PATIENCE, "subscribers", || {
         send(&client, 2..12, 10);
         (subscribers(1163) == 10).then_some(())
     })
     .unwrap();
-    every_column_is_there(&walk(&world, 1163, NATV2));
+    let walked = walk(&world, 1163, NATV2);
+    every_column_is_there(&walked, UNCOUNTED);
+    maps_are_told(&walked);
 }
 
-/// Each column of the RFC is told, or is one of those that are not.
-fn every_column_is_there(walked: &Walked) {
-    for (entry, all, missing) in COLUMNS {
+/// Ten hosts behind three addresses, with ten ports each: all of them, in
+/// order, each with its host.
+fn maps_are_told(walked: &Walked) {
+    let below = |entry: &str| -> Vec<(String, String)> {
+        let prefix = format!("{NATV2}.{entry}.");
+        let rows = walked.iter().filter_map(|(name, value)| {
+            let index = name.strip_prefix(&prefix)?;
+            Some((index.to_owned(), value.clone()))
+        });
+        rows.collect()
+    };
+    // The instance, "internal", IPv4, the address, the alias address.
+    let addresses = below("2.5.1.10");
+    assert_eq!(addresses.len(), 10);
+    for (number, (index, alias)) in addresses.iter().enumerate() {
+        let inside = format!(
+            "1.8.105.110.116.101.114.110.97.108.1.4.10.0.0.{}.",
+            number + 2
+        );
+        assert!(index.starts_with(&inside), "{index}");
+        assert!(alias.starts_with("Hex-STRING: C0 00 02 0"), "{alias}");
+    }
+    // The instance, UDP, "external", IPv4, the alias address, the port.
+    let (insides, ports) = (below("2.6.1.9"), below("2.6.1.12"));
+    let subscribers = below("2.6.1.14");
+    assert_eq!(
+        (insides.len(), ports.len(), subscribers.len()),
+        (100, 100, 100)
+    );
+    let mut ends = std::collections::BTreeSet::new();
+    for ((inside, port), subscriber) in insides.iter().zip(&ports).zip(&subscribers) {
+        let (index, inside) = inside;
+        let prefix = "1.17.8.101.120.116.101.114.110.97.108.1.4.192.0.2.";
+        assert!(index.starts_with(prefix) && *index == port.0, "{index}");
+        ends.insert((inside.clone(), port.1.clone()));
+        // Whose it is, is the row of the table of subscribers.
+        let number = subscriber.1.strip_prefix("Gauge32: ").unwrap();
+        let own = value(walked, &format!("1.1.1.4.{number}"));
+        assert_eq!(own, Some(inside.as_str()));
+    }
+    assert_eq!(ends.len(), 100);
+}
+
+/// Each column of the RFC is told, but some of subscribers.
+fn every_column_is_there(walked: &Walked, missing: &[u32]) {
+    for (entry, all) in COLUMNS {
         for column in all {
             let name = format!("{NATV2}.{entry}.{column}.");
             let is_there = walked.iter().any(|(one, _)| one.starts_with(&name));
-            assert_eq!(is_there, !missing.contains(column), "{name}");
+            let is_told = entry != SUBSCRIBERS || !missing.contains(column);
+            assert_eq!(is_there, is_told, "{name}");
         }
     }
     let known = COLUMNS.map(|(entry, ..)| format!("{NATV2}.{entry}."));
@@ -220,6 +300,8 @@ fn managers_are_told_as_ports_run_low_and_are_free_again() {
         "50",
         "--notify-subscribers",
         "9",
+        "--notify-subscriber-mappings",
+        "10",
         "--control",
         control,
     ];
@@ -238,7 +320,7 @@ fn managers_are_told_as_ports_run_low_and_are_free_again() {
         })
         .unwrap();
     };
-    for number in [2, 3, 4] {
+    for number in [2, 3, 4, 5] {
         hear(number);
     }
     // Nobody sends any more, and all is cleared.
@@ -256,4 +338,20 @@ fn managers_are_told_as_ports_run_low_and_are_free_again() {
     })
     .unwrap();
     let _ = fs::remove_file(control);
+}
+
+#[test]
+fn what_is_not_counted_is_not_to_be_told() {
+    let Some(world) = World::new("natv2uncounted", &[]) else {
+        return;
+    };
+    let rules = world.write("rules", "alias_address 192.0.2.1\n");
+    let mut command = world.netns.command(program());
+    command.args(["nat", "run", "--tun", "fpin", "fpout", "--rules", &rules]);
+    command.arg("--agentx").arg(world.path("nobody"));
+    let output = command.args(["--notify-subscriber-mappings", "5"]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("`subscriber_counters yes`"), "{said}");
 }

@@ -12,6 +12,11 @@ use crate::{Netns, decisions, wait_until};
 /// How long the scan after the changes may take to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long the kernel may take to announce IPv6 addresses that it lists as
+/// tentative: it does so from a queue that waits for the lock of links, which
+/// all namespaces share (`addrconf_dad_work`).
+const QUEUE_PATIENCE: Duration = Duration::from_secs(300);
+
 /// Looks at both sides at least, before they count as different: on a
 /// loaded machine one takes seconds, and the kernel goes on between its
 /// halves.
@@ -73,9 +78,17 @@ pub(super) fn compare(
         outcome.differences = found;
         // While it lists anew it says so, and the kernel answers for it.
         let lists = |difference: &String| difference.contains("the daemon's tables are");
-        let patience = match outcome.differences.iter().any(lists) {
-            true => PATIENCE,
-            false => Duration::ZERO,
+        let waits = |difference: &String| {
+            let is_kernels = difference.starts_with("addresses: the kernel has");
+            is_kernels && difference.contains("\"tentative\":true")
+        };
+        let differences = &outcome.differences;
+        let patience = if differences.iter().any(lists) {
+            PATIENCE
+        } else if differences.iter().any(waits) {
+            QUEUE_PATIENCE
+        } else {
+            Duration::ZERO
         };
         let is_late = Instant::now() >= deadline + patience && outcome.looks >= LOOKS;
         if outcome.differences.is_empty() || is_late {

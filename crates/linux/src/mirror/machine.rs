@@ -19,8 +19,8 @@ use netlink::decode::{
 use netlink::message::{Message, kind, messages};
 use table::row::route::flag;
 use table::{
-    AF_INET, AF_INET6, Change, Counted, Link, NeighbourKey, NeighbourSample, Sample, Sampled,
-    TableFull, Writer,
+    AF_INET, AF_INET6, Change, Counted, Link, LinkCounters, NeighbourKey, NeighbourSample, Sample,
+    Sampled, TableFull, Writer,
 };
 use tracing::warn;
 
@@ -516,6 +516,7 @@ impl Machine {
                 found.full.get_or_insert(full);
             }
         }
+        self.lost |= std::mem::take(self.model.lost_v6());
         found
     }
 
@@ -583,6 +584,27 @@ impl Machine {
     pub(crate) fn counted(&mut self, counted: Vec<(u32, Counted)>, now_millis: u64) {
         let sample = Sample::new(now_millis, counted);
         self.model.writer().publish_link_counters(sample);
+    }
+
+    /// What links counted: all of them, or those that have counted since the
+    /// last time.
+    pub(crate) fn counted_again(
+        &mut self,
+        of_all: bool,
+        links: Vec<(u32, LinkCounters)>,
+        now_millis: u64,
+    ) {
+        let mut counted: BTreeMap<u32, Counted> = BTreeMap::new();
+        if !of_all {
+            let tables = self.model.tables();
+            for link in tables.links.iter() {
+                let before = tables.counters_of(link.index);
+                counted.extend(before.map(|before| (link.index, (*before).into())));
+            }
+        }
+        let links = links.into_iter();
+        counted.extend(links.map(|(link, counters)| (link, counters.into())));
+        self.counted(counted.into_iter().collect(), now_millis);
     }
 
     /// What IP counted in all, beside what it counted by link in the last

@@ -12,6 +12,7 @@ use netlink::message::Message;
 use table::{Limits, Sample, Sampled, Samples, TableFull, Writer};
 use tracing::{debug, info, warn};
 
+use super::kept::{Kept, WantsAll};
 use super::load::{Listener, Load};
 use super::machine::{Applied, Found, Machine, Refused};
 use super::sampler::{self, Done, Job, Sampler};
@@ -21,7 +22,7 @@ use super::{counters, counters_beside};
 use crate::error::Error;
 use crate::namespace::{Namespace, Whereabouts};
 use crate::recording::format::{self, kind};
-use crate::recording::{Listed, Outcome, Purpose, Tap, Which};
+use crate::recording::{Listed, Outcome, Purpose, Which};
 use crate::socket::{DATAGRAM_BYTES, Received, Socket, is_nudge};
 
 /// Why a mirror ends by itself.
@@ -72,6 +73,8 @@ pub(super) struct Worker {
     /// When each kind of sample was last taken, in the order of
     /// [`Sampled::ALL`].
     sampled: [Option<Instant>; KINDS],
+    /// When timers of bridges may be read that somebody waits for.
+    timers_at: Option<Instant>,
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
     schedule: Schedule,
@@ -103,6 +106,8 @@ const LATENESS: Duration = Duration::from_millis(300);
 /// A recording with a gap is made whole by a listing, not sooner than
 /// this: the mirror's work comes first.
 const AFTER_GAP: Duration = Duration::from_secs(10);
+/// What a scan found is listed again for a history so long after it.
+const AFTER_SCAN: Duration = Duration::from_secs(1);
 
 /// The events and the tables that they keep.
 struct Feed {
@@ -110,11 +115,8 @@ struct Feed {
     events: Arc<Socket>,
     buffer: Vec<u8>,
     shared: Arc<Shared>,
-    /// Where to record to.
-    tap: Option<Tap>,
-    /// The part and the gaps of the recording that the last whole listing
-    /// saw.
-    recorded: (u32, u64),
+    /// Where it is recorded.
+    kept: Kept,
     /// Announcements of rows so far.
     events_seen: u64,
 }
@@ -144,8 +146,7 @@ impl Worker {
                 events,
                 buffer: vec![0; DATAGRAM_BYTES],
                 shared,
-                tap: options.tap.clone(),
-                recorded: (0, 0),
+                kept: Kept::new(options.tap.clone(), now),
                 events_seen: 0,
             },
             options,
@@ -153,6 +154,7 @@ impl Worker {
             pause: FIRST_PAUSE,
             look_again_at: None,
             sampled: [None; KINDS],
+            timers_at: None,
             sampled_speeds: None,
             schedule: Schedule::new(now),
             unsure_at: [now; KINDS],
@@ -170,7 +172,9 @@ impl Worker {
                 error.to_string()
             }
         };
-        self.feed.record(kind::ENDED, now_micros(), end.as_bytes());
+        self.feed
+            .kept
+            .put(kind::ENDED, now_micros(), end.as_bytes());
         self.shared
             .update(|status| status.phase = Phase::Ended(end));
         self.shared.samples.end();
@@ -205,14 +209,18 @@ impl Worker {
     fn rest(&mut self) -> Result<(), Error> {
         let mut until = self.next_scan.min(self.next_look);
         for (what, at) in Sampled::ALL.into_iter().zip(self.unsure_at) {
-            if self.feed.machine.is_unsure_of(what) {
+            if self.feed.is_wanted(what) {
                 until = until.min(at);
             }
         }
-        for at in [self.resync_at, self.look_again_at, self.settled_at()]
-            .into_iter()
-            .flatten()
-        {
+        let times = [
+            self.resync_at,
+            self.look_again_at,
+            self.settled_at(),
+            self.timers_at,
+            self.feed.kept.counters_at(),
+        ];
+        for at in times.into_iter().flatten() {
             until = until.min(at);
         }
         let patience = until.saturating_duration_since(Instant::now());
@@ -255,7 +263,7 @@ impl Worker {
         }
         for what in Sampled::ALL {
             let at = self.unsure_at[what as usize];
-            if now >= at && self.feed.machine.is_unsure_of(what) {
+            if now >= at && self.feed.is_wanted(what) {
                 let begun = Instant::now();
                 self.unsure_pause = match self.sample_rows(what) {
                     true => UNSURE_PAUSE,
@@ -266,6 +274,11 @@ impl Worker {
             }
         }
         self.samples(now);
+        if self.feed.kept.counters_at().is_some_and(|at| now >= at) {
+            self.sample_counters(now);
+            let feed = &mut self.feed;
+            feed.kept.counters(feed.machine.tables(), now);
+        }
         Ok(None)
     }
 
@@ -291,13 +304,10 @@ impl Worker {
     /// Lists everything soon where the recording needs it: a part begins,
     /// or something is missing in it.
     fn look_at_recording(&mut self, now: Instant) {
-        let Some(tap) = &self.feed.tap else { return };
-        let (part, gaps) = tap.wants_listing();
-        if part != self.feed.recorded.0 {
-            self.next_scan = now;
-        } else if gaps != self.feed.recorded.1 {
-            self.next_scan = self.next_scan.min(now + AFTER_GAP);
-            self.feed.recorded.1 = gaps;
+        match self.feed.kept.look() {
+            Some(WantsAll::Now) => self.next_scan = now,
+            Some(WantsAll::Soon) => self.next_scan = self.next_scan.min(now + AFTER_GAP),
+            None => {}
         }
     }
 
@@ -346,6 +356,11 @@ impl Worker {
             }
         };
         let found = self.feed.end(&listed);
+        if self.feed.kept.listed(found.changes).is_some() {
+            // Not at once: a scan that finds something may be followed by
+            // another, and both are one listing's work for the history.
+            self.next_scan = self.next_scan.min(Instant::now() + AFTER_SCAN);
+        }
         self.feed.note_refused(found.full.as_ref(), &found.refused);
         if which == Which::Links {
             self.sample_ip();
@@ -367,7 +382,7 @@ impl Worker {
     /// When to scan because a burst has settled. A recording would hold
     /// each such listing: then only the periodic ones are made.
     fn settled_at(&self) -> Option<Instant> {
-        let is_recorded = self.feed.tap.is_some();
+        let is_recorded = self.feed.kept.is_kept();
         self.schedule.scan_at().filter(|_| !is_recorded)
     }
 
@@ -452,9 +467,11 @@ impl Worker {
         match self.at.open().and_then(|at| ip_statistics::read(&at)) {
             Ok(texts) => {
                 let now = now_micros();
-                if self.feed.tap.is_some() {
+                if self.feed.kept.is_kept() {
+                    let payload = format::texts_payload(&texts);
                     self.feed
-                        .record(kind::IP, now, &format::texts_payload(&texts));
+                        .kept
+                        .put_where_all_is_kept(kind::IP, now, &payload);
                 }
                 self.feed.machine.ip(&texts, now / 1000);
             }
@@ -500,13 +517,22 @@ impl Worker {
         self.let_go_of_sockets(now);
     }
 
-    /// Has timers read that were wanted since they last were.
+    /// Has timers read that were wanted since they last were. However many
+    /// ask, the kernel's lock of links is free for most of the time.
     fn sample_bridge_timers(&mut self, now: Instant) {
-        let wanted = self.shared.samples.wanted(Sampled::BridgeTimers);
+        let samples = &self.shared.samples;
+        let wanted = samples.wanted(Sampled::BridgeTimers);
+        let cost = samples.cost(Sampled::BridgeTimers).unwrap_or_default();
         let last = &mut self.sampled[Sampled::BridgeTimers as usize];
         let job = Job::Host(Sampled::BridgeTimers);
         let is_free = self.sampler.as_ref().is_none_or(|one| !one.is_at(job));
+        self.timers_at = None;
         if wanted > *last && is_free {
+            let free_at = last.map(|last| last + HOST_SHARE * cost);
+            if let Some(at) = free_at.filter(|at| now < *at) {
+                self.timers_at = Some(at);
+                return;
+            }
             *last = Some(now);
             self.have_sampled(job);
         }
@@ -707,14 +733,15 @@ struct Lister<'a> {
 impl Listener for Lister<'_> {
     fn asked(&mut self, request: &[u8]) {
         let now = now_micros();
-        self.feed.record(kind::REQUEST, now, request);
+        self.feed.kept.put_of_listing(kind::REQUEST, now, request);
         self.feed.machine.request(now / 1000);
     }
 
     fn datagram(&mut self, datagram: &[u8], written: Instant) {
         self.feed.machine.datagram(written);
-        if self.feed.tap.is_some() {
-            self.feed.record(kind::ANSWER, now_micros(), datagram);
+        if self.feed.kept.is_kept() {
+            let now = now_micros();
+            self.feed.kept.put_of_listing(kind::ANSWER, now, datagram);
         }
     }
 
@@ -741,18 +768,18 @@ impl Listener for Lister<'_> {
 }
 
 impl Feed {
-    /// Records what the machine is fed with next.
-    fn record(&self, kind: u16, at_micros: u64, payload: &[u8]) {
-        if let Some(tap) = &self.tap {
-            tap.put(kind, at_micros, &[payload]);
-        }
+    /// Whether rows are to be listed: the machine is unsure of them, or a
+    /// history lacks what a listing found.
+    fn is_wanted(&mut self, what: Sampled) -> bool {
+        self.machine.is_unsure_of(what) || self.kept.wants(what)
     }
 
     /// Publishes how fast links are.
     fn speeds(&mut self, known: speeds::Known, at_micros: u64) {
-        if self.tap.is_some() {
+        if self.kept.is_kept() {
             let payload = format::speeds_payload(&known.speeds);
-            self.record(kind::SPEEDS, at_micros, &payload);
+            self.kept
+                .put_where_all_is_kept(kind::SPEEDS, at_micros, &payload);
         }
         self.machine.speeds(known.speeds, at_micros / 1000);
         let duplex = Sample::new(at_micros / 1000, known.duplex);
@@ -771,13 +798,14 @@ impl Feed {
     }
 
     fn begin(&mut self, purpose: Purpose, which: Which) {
-        if let Some(tap) = &self.tap {
-            let wanted = tap.wants_listing();
-            if which == Which::All {
-                self.recorded = wanted;
-            }
-            self.record(kind::BEGIN, now_micros(), &[purpose as u8, which as u8]);
-        }
+        let is_unsure = match which {
+            Which::All => false,
+            Which::Links => self.machine.is_unsure_of(Sampled::Links),
+            Which::Addresses => self.machine.is_unsure_of(Sampled::Addresses),
+            Which::Neighbours => self.machine.is_unsure_of(Sampled::Neighbours),
+            Which::Fdb => self.machine.is_unsure_of(Sampled::Fdb),
+        };
+        self.kept.begin(purpose, which, is_unsure);
         self.machine.begin(purpose, which);
     }
 
@@ -792,12 +820,16 @@ impl Feed {
 
     fn end(&mut self, listed: &Listed) -> Found {
         let now = now_micros();
-        self.record(kind::LISTED, now, &Outcome::Listed(*listed).payload());
+        let outcome = Outcome::Listed(*listed).payload();
+        self.kept.put_of_listing(kind::LISTED, now, &outcome);
         self.machine.end(listed, now / 1000)
     }
 
     fn void(&mut self) {
-        self.record(kind::LISTED, now_micros(), &Outcome::Void.payload());
+        let outcome = Outcome::Void.payload();
+        self.kept
+            .put_of_listing(kind::LISTED, now_micros(), &outcome);
+        self.kept.void();
         self.machine.fail();
     }
 
@@ -818,13 +850,13 @@ impl Feed {
     fn event(&mut self, len: usize) {
         let now = now_micros();
         let datagram = &self.buffer[..len];
-        self.record(kind::EVENT, now, datagram);
+        self.kept.put(kind::EVENT, now, datagram);
         let applied = self.machine.event(datagram, now / 1000);
         self.note(applied);
     }
 
     fn overrun(&mut self) {
-        self.record(kind::OVERRUN, now_micros(), &[]);
+        self.kept.put(kind::OVERRUN, now_micros(), &[]);
         self.machine.overrun();
         self.shared.update(|status| status.overruns += 1);
     }

@@ -5,6 +5,7 @@
 //! file names.
 
 use crc32fast::Hasher;
+use table::LinkCounters;
 use thiserror::Error;
 
 use crate::mirror::difference::CompleteTables;
@@ -59,6 +60,10 @@ pub mod kind {
     pub const FEED_HEARD: u16 = 13;
     /// How a feed stands is told whole from here on, or was.
     pub const FEED_STATE: u16 = 14;
+    /// What links have counted: of a history.
+    pub const COUNTERS: u16 = 15;
+    /// All that came before this time stands before it: of a history.
+    pub const ALIVE: u16 = 16;
 }
 
 /// What a listing is for: it decides what a difference means.
@@ -158,6 +163,15 @@ pub enum Input<'a> {
         /// It was told whole; else it begins to be told.
         is_whole: bool,
     },
+    /// What links have counted.
+    Counters {
+        /// Of all links; else of those that have counted since.
+        of_all: bool,
+        /// By link.
+        links: Vec<(u32, LinkCounters)>,
+    },
+    /// Nothing is missing before this time.
+    Alive,
     /// A kind that a later release may have: to be passed over.
     Unknown(u16),
 }
@@ -308,10 +322,46 @@ impl<'a> Record<'a> {
                 },
                 _ => return Err(bad("whether a feed's state begins or is whole")),
             },
+            kind::COUNTERS => {
+                let (of_all, links) = counters(payload).ok_or(bad("counters of links"))?;
+                Input::Counters { of_all, links }
+            }
+            kind::ALIVE => Input::Alive,
             other => Input::Unknown(other),
         })
     }
 }
+
+/// Counters of a link in a record.
+const COUNTED_BYTES: usize = 4 + 8 * LinkCounters::COUNT;
+
+fn counters(payload: &[u8]) -> Option<(bool, Vec<(u32, LinkCounters)>)> {
+    let (of_all, rest) = payload.split_first()?;
+    if *of_all > 1 || !rest.len().is_multiple_of(COUNTED_BYTES) {
+        return None;
+    }
+    let links = rest.chunks_exact(COUNTED_BYTES).map(|one| {
+        let words = std::array::from_fn(|word| u64_at(one, 4 + 8 * word));
+        (u32_at(one, 0), LinkCounters::of_words(words))
+    });
+    Some((*of_all == 1, links.collect()))
+}
+
+/// As [`counters`] reads them.
+pub(crate) fn counters_payload(of_all: bool, links: &[(u32, LinkCounters)]) -> Vec<u8> {
+    let most = links.len().min(MAX_COUNTED);
+    let mut payload = Vec::with_capacity(1 + most * COUNTED_BYTES);
+    payload.push(u8::from(of_all));
+    for (link, counters) in links.iter().take(most) {
+        payload.extend_from_slice(&link.to_le_bytes());
+        let words = counters.words();
+        payload.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    payload
+}
+
+/// Links of a record of counters at most: some 800 KiB.
+pub(crate) const MAX_COUNTED: usize = 4_096;
 
 fn speeds(payload: &[u8]) -> Vec<(u32, u32)> {
     let pairs = payload.chunks_exact(8);

@@ -106,6 +106,15 @@ impl Player {
         Some(one.machine.writer().feeders())
     }
 
+    /// The number that a namespace has in the part at hand, by its inode and
+    /// its name.
+    pub fn number_of(&self, inode: u64, name: &str) -> Option<u32> {
+        let is_it = |one: &Played| one.inode == inode && one.name == name;
+        let mut numbers = self.numbers.iter();
+        let found = numbers.find(|(_, at)| self.played.get(**at).is_some_and(is_it));
+        found.map(|(number, _)| *number)
+    }
+
     /// How far it is.
     pub fn progress(&self) -> Progress {
         self.progress
@@ -142,8 +151,10 @@ impl Player {
                 progress.unknown += 1;
                 return Ok(());
             }
-            // For who replays feeds.
-            Input::Feed { .. } | Input::FeedHeard(_) | Input::FeedState { .. } => return Ok(()),
+            // For who replays feeds; for who looks how far a history reaches.
+            Input::Feed { .. } | Input::FeedHeard(_) | Input::FeedState { .. } | Input::Alive => {
+                return Ok(());
+            }
             Input::Gap { records, .. } => {
                 progress.gaps += 1;
                 progress.lost += records;
@@ -252,7 +263,11 @@ impl Played {
                 .state
                 .update(|status| status.phase = Phase::Ended(why.to_owned())),
             Input::Gap { .. } => machine.gap(),
-            Input::Namespace { .. }
+            Input::Counters { of_all, links } => {
+                machine.counted_again(of_all, links, now_millis);
+            }
+            Input::Alive
+            | Input::Namespace { .. }
             | Input::Feed { .. }
             | Input::FeedHeard(_)
             | Input::FeedState { .. }

@@ -48,11 +48,31 @@ struct Waiting {
     ends: bool,
 }
 
-/// By which a mirror hands over what it is fed with. Cheap to clone.
+/// By which a mirror hands over what it is fed with: to a recording, to a
+/// history, or to both. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tap {
+    places: Vec<Place>,
+}
+
+/// Where records of a namespace or a feed go.
+#[derive(Debug, Clone)]
+struct Place {
     queue: Arc<Queue>,
     namespace: u32,
+    keeps: Keeps,
+}
+
+/// What is kept of what a mirror is fed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// All of it: a recording.
+    Everything,
+    /// What changes tables, and counters of links now and then: a history.
+    Changes {
+        /// Between two times that counters are kept; `None`: they are not.
+        counters: Option<Duration>,
+    },
 }
 
 impl Queue {
@@ -105,9 +125,22 @@ impl Queue {
         self.called.notify_all();
     }
 
+    /// Whether records had no place and nothing says so yet.
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lock().lost.is_empty()
+    }
+
     /// A tap for one more namespace.
-    pub(super) fn tap(self: &Arc<Self>, inode: u64, name: &str, at_micros: u64) -> Tap {
-        let tap = self.numbered();
+    pub(super) fn tap(
+        self: &Arc<Self>,
+        keeps: Keeps,
+        inode: u64,
+        name: &str,
+        at_micros: u64,
+    ) -> Tap {
+        let tap = Tap {
+            places: vec![self.numbered(keeps)],
+        };
         tap.put(
             kind::NAMESPACE,
             at_micros,
@@ -116,13 +149,14 @@ impl Queue {
         tap
     }
 
-    /// A tap with a number that no other has.
-    fn numbered(self: &Arc<Self>) -> Tap {
+    /// A place with a number that no other has.
+    fn numbered(self: &Arc<Self>, keeps: Keeps) -> Place {
         let mut waiting = self.lock();
         waiting.namespaces += 1;
-        Tap {
+        Place {
             queue: Arc::clone(self),
             namespace: waiting.namespaces,
+            keeps,
         }
     }
 }
@@ -174,13 +208,15 @@ impl Waiting {
     }
 }
 
-impl Tap {
+impl Place {
     /// Hands a record over, its payload in pieces. Never waits for the
     /// disk: when there is no room the record is lost and counted, and the
     /// place is marked. Some 50 ns and a copy.
-    pub(crate) fn put(&self, kind: u16, at_micros: u64, payload: &[&[u8]]) {
+    fn put(&self, kind: u16, at_micros: u64, payload: &[&[u8]]) {
         let gauge = &self.queue.gauge;
-        if gauge.is_off.load(Ordering::Relaxed) {
+        // Who is recorded is known, whatever else has no place.
+        let names = matches!(kind, kind::NAMESPACE | kind::FEED | kind::ENDED);
+        if gauge.is_off.load(Ordering::Relaxed) && !names {
             gauge.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -188,7 +224,8 @@ impl Tap {
         let mut waiting = self.queue.lock();
         // Where something was lost before, there must be room to say so.
         let needed = 2 * FRAME_BYTES + 16 + len;
-        if waiting.bytes + needed > self.queue.limit || len > MAX_PAYLOAD_BYTES {
+        let has_place = waiting.bytes + needed <= self.queue.limit || names;
+        if !has_place || len > MAX_PAYLOAD_BYTES {
             let (records, bytes) = waiting.lost.entry(self.namespace).or_default();
             *records += 1;
             *bytes += len as u64;
@@ -211,13 +248,69 @@ impl Tap {
         }
     }
 
+    fn has_room(&self) -> bool {
+        let gauge = &self.queue.gauge;
+        gauge.is_off.load(Ordering::Relaxed) || self.queue.lock().bytes < self.queue.limit / 4
+    }
+}
+
+impl Tap {
+    /// One that hands over to the places of both.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.places.extend(other.places);
+        self
+    }
+
+    /// Hands a record over to all places.
+    pub(crate) fn put(&self, kind: u16, at_micros: u64, payload: &[&[u8]]) {
+        for place in &self.places {
+            place.put(kind, at_micros, payload);
+        }
+    }
+
+    /// Hands one over to those that keep everything, and only to these.
+    pub(crate) fn put_where_all_is_kept(&self, kind: u16, at_micros: u64, payload: &[&[u8]]) {
+        let all = self.places.iter();
+        for place in all.filter(|place| place.keeps == Keeps::Everything) {
+            place.put(kind, at_micros, payload);
+        }
+    }
+
+    /// Hands one over to those that keep changes, and only to these.
+    pub(crate) fn put_where_changes_are_kept(&self, kind: u16, at_micros: u64, payload: &[&[u8]]) {
+        let all = self.places.iter();
+        for place in all.filter(|place| place.keeps != Keeps::Everything) {
+            place.put(kind, at_micros, payload);
+        }
+    }
+
+    /// Whether changes alone are kept somewhere.
+    pub(crate) fn keeps_changes(&self) -> bool {
+        let mut places = self.places.iter();
+        places.any(|place| place.keeps != Keeps::Everything)
+    }
+
+    /// Between two times that counters of links are kept.
+    pub(crate) fn counters(&self) -> Option<Duration> {
+        self.places.iter().find_map(|place| match place.keeps {
+            Keeps::Changes { counters } => counters,
+            Keeps::Everything => None,
+        })
+    }
+
     /// A tap for a feed whose rows stand beside this namespace's. `said` is
     /// which feed it is.
     pub fn feed(&self, at_micros: u64, said: &[u8]) -> Self {
-        let tap = self.queue.numbered();
-        let beside = self.namespace.to_le_bytes();
-        tap.put(kind::FEED, at_micros, &[&beside, said]);
-        tap
+        let places = self.places.iter().map(|beside| {
+            let place = beside.queue.numbered(beside.keeps);
+            let number = beside.namespace.to_le_bytes();
+            place.put(kind::FEED, at_micros, &[&number, said]);
+            place
+        });
+        Self {
+            places: places.collect(),
+        }
     }
 
     /// Hands over what a feed heard, as `Tap::put` does.
@@ -238,18 +331,59 @@ impl Tap {
     /// Whether there is room for much more: for who tells much at once, and
     /// may wait.
     pub fn has_room(&self) -> bool {
-        let gauge = &self.queue.gauge;
-        gauge.is_off.load(Ordering::Relaxed) || self.queue.lock().bytes < self.queue.limit / 4
+        self.places.iter().all(Place::has_room)
     }
 
-    /// Which part of the recording is being written, and its gaps so far:
-    /// when either changes, a listing makes the recording whole again.
+    /// Which parts are being written, and the gaps so far: when either
+    /// changes, a listing makes the recording whole again.
     pub fn wants_listing(&self) -> (u32, u64) {
-        let gauge = &self.queue.gauge;
-        (
-            gauge.part.load(Ordering::Relaxed),
-            gauge.gaps.load(Ordering::Relaxed),
-        )
+        let gauges = self.places.iter().map(|place| &place.queue.gauge);
+        gauges.fold((0, 0), |(parts, gaps), gauge| {
+            (
+                gauge.part.load(Ordering::Relaxed).wrapping_add(parts),
+                gauge.gaps.load(Ordering::Relaxed).wrapping_add(gaps),
+            )
+        })
+    }
+}
+
+/// A queue whose records a test looks at.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct TestQueue(Arc<Queue>);
+
+#[cfg(test)]
+impl TestQueue {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Queue::new()))
+    }
+
+    pub(crate) fn tap(&self, keeps: Keeps) -> Tap {
+        self.0.tap(keeps, 7, "blue", 1)
+    }
+
+    /// The kinds of the records that came since the last look.
+    pub(crate) fn kinds(&self) -> Vec<u16> {
+        let mut kinds = Vec::new();
+        self.each(&mut |record| kinds.push(record.kind));
+        kinds
+    }
+
+    /// What some of them say.
+    pub(crate) fn with_inputs<T>(
+        &self,
+        mut of: impl FnMut(super::format::Input<'_>) -> Option<T>,
+    ) -> Vec<T> {
+        let mut found = Vec::new();
+        self.each(&mut |record| found.extend(of(record.input().unwrap())));
+        found
+    }
+
+    fn each(&self, to: &mut dyn FnMut(&Record<'_>)) {
+        let (pieces, _) = self.0.take(Duration::ZERO);
+        for mut piece in pieces {
+            super::format::seal(&mut piece, to);
+        }
     }
 }
 
@@ -279,7 +413,7 @@ mod tests {
     #[test]
     fn what_has_no_place_is_counted_and_the_place_marked() {
         let queue = Arc::new(Queue::with_limit(4_096));
-        let tap = queue.tap(7, "blue", 1);
+        let tap = queue.tap(Keeps::Everything, 7, "blue", 1);
         tap.put(kind::EVENT, 2, &[&[0; 1_000], &[0; 500]]);
         for _ in 0..3 {
             tap.put(kind::EVENT, 3, &[&[0; 3_000]]);
@@ -313,7 +447,7 @@ mod tests {
     #[test]
     fn a_gap_at_the_end_is_marked_too() {
         let queue = Arc::new(Queue::with_limit(256));
-        let tap = queue.tap(7, "", 1);
+        let tap = queue.tap(Keeps::Everything, 7, "", 1);
         tap.put(kind::EVENT, 2, &[&[0; 3_000]]);
         queue.end();
         let (pieces, ended) = queue.take(Duration::from_secs(60));
@@ -324,7 +458,7 @@ mod tests {
     #[test]
     fn after_the_end_nothing_is_kept() {
         let queue = Arc::new(Queue::new());
-        let tap = queue.tap(7, "", 1);
+        let tap = queue.tap(Keeps::Everything, 7, "", 1);
         queue.take(Duration::ZERO);
         queue.gauge.stop("full".into());
         tap.put(kind::EVENT, 2, &[b"x"]);

@@ -6,7 +6,6 @@
 //! the mirrors list when they see it. Trouble with the file ends the
 //! recording, with a word in the log and in the status, and nothing else.
 
-use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -22,9 +21,10 @@ use rustix::fs::OFlags;
 use thiserror::Error;
 use tracing::{error, info};
 
-use super::format::{Input, MAGIC, Outcome, Record, Which, head, kind, put, seal};
+use super::format::{MAGIC, head, seal};
 use super::gauge::Gauge;
-use super::queue::{Queue, Tap};
+use super::known::Known;
+use super::queue::{Keeps, Queue, Tap};
 use crate::error::Error;
 use crate::mirror::now_micros;
 
@@ -104,7 +104,7 @@ impl Recorder {
     /// For a mirror of one more namespace, by its inode and how it was
     /// named (empty: the daemon's own).
     pub fn tap(&self, inode: u64, name: &str) -> Tap {
-        self.queue.tap(inode, name, now_micros())
+        self.queue.tap(Keeps::Everything, inode, name, now_micros())
     }
 
     /// Tells how it fares.
@@ -137,18 +137,7 @@ struct Writing {
     written: u64,
     /// Bytes of the part before it.
     before: u64,
-    known: BTreeMap<u32, Known>,
-}
-
-/// A namespace or a feed that is recorded.
-struct Known {
-    /// Its record.
-    kind: u16,
-    payload: Vec<u8>,
-    /// The listing under way is of all tables.
-    lists_all: bool,
-    /// All tables were listed in this part, or all of a feed was told.
-    is_listed: bool,
+    known: Known,
 }
 
 impl Writing {
@@ -166,7 +155,7 @@ impl Writing {
             part: 0,
             written: 0,
             before,
-            known: BTreeMap::new(),
+            known: Known::default(),
         };
         writing.write(&head(now, 0, now))?;
         Ok(writing)
@@ -193,7 +182,7 @@ impl Writing {
         for piece in pieces {
             self.make_room(piece.len() as u64, queue)?;
             let known = &mut self.known;
-            let records = seal(piece, &mut |record| note(known, record));
+            let records = seal(piece, &mut |record| known.note(record));
             self.write(piece)?;
             queue.gauge.records.fetch_add(records, Ordering::Relaxed);
             let bytes = piece.len() as u64;
@@ -205,7 +194,7 @@ impl Writing {
     /// Begins the next part when this one is long enough.
     fn make_room(&mut self, bytes: u64, queue: &Queue) -> Result<(), Trouble> {
         let then = self.written + bytes;
-        let is_listed = self.known.values().all(|known| known.is_listed);
+        let is_listed = self.known.are_listed();
         if then > self.limit / 2 && is_listed {
             self.rotate()?;
             queue.gauge.part.store(self.part, Ordering::Relaxed);
@@ -231,19 +220,7 @@ impl Writing {
         self.written = 0;
         let now = now_micros();
         let mut begin = head(self.run_micros, self.part, now).to_vec();
-        let mut records = Vec::new();
-        for (namespace, known) in &mut self.known {
-            known.is_listed = false;
-            let record = Record {
-                kind: known.kind,
-                namespace: *namespace,
-                at_micros: now,
-                payload: &known.payload,
-            };
-            put(&mut records, &record);
-        }
-        seal(&mut records, &mut |_| {});
-        begin.append(&mut records);
+        begin.append(&mut self.known.begin_part(now));
         self.write(&begin)
     }
 
@@ -256,31 +233,6 @@ impl Writing {
         }
         self.written += bytes.len() as u64;
         Ok(())
-    }
-}
-
-/// What a record means for the parts.
-fn note(known: &mut BTreeMap<u32, Known>, record: &Record<'_>) {
-    let payload = record.payload;
-    if matches!(record.kind, kind::NAMESPACE | kind::FEED) {
-        let namespace = Known {
-            kind: record.kind,
-            payload: payload.to_vec(),
-            lists_all: false,
-            is_listed: false,
-        };
-        known.insert(record.namespace, namespace);
-    } else if record.kind == kind::ENDED {
-        known.remove(&record.namespace);
-    } else if matches!(record.kind, kind::BEGIN | kind::LISTED | kind::FEED_STATE)
-        && let Some(known) = known.get_mut(&record.namespace)
-    {
-        match record.input() {
-            Ok(Input::Begin(_, which)) => known.lists_all = which == Which::All,
-            Ok(Input::Listed(Outcome::Listed(_))) => known.is_listed |= known.lists_all,
-            Ok(Input::FeedState { is_whole }) => known.is_listed |= is_whole,
-            _ => {}
-        }
     }
 }
 
@@ -356,7 +308,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
-    use super::super::{Reader, format::kind};
+    use super::super::Reader;
+    use super::super::format::{Outcome, kind};
     use super::*;
 
     struct Directory(PathBuf);

@@ -200,6 +200,21 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// First and last port of the block that may be given and has a port
+    /// (host order).
+    pub fn row_at(&self, port: u16) -> Option<(u16, u16)> {
+        let block = self.at(port)?.block;
+        self.row(block).filter(|_| self.may_be_given(block))
+    }
+
+    /// Whether these are the first and last port of a block that may be
+    /// given.
+    pub fn is_block(&self, ports: (u16, u16)) -> bool {
+        self.row_at(ports.0) == Some(ports)
+    }
+}
+
 impl Shuffled {
     /// So many ports in an order that only who has the key can tell: Fisher
     /// and Yates's shuffle by SHA-256 of the key and a counter.

@@ -5,7 +5,8 @@ use std::io;
 use memory::Reserved;
 use packet::protocol;
 
-use super::config::{Quotas, Rate};
+use super::config::{Quotas, Rate, SubscriberConfig};
+use super::counted::{Counted, SubscriberCounts};
 use super::event::QuotaKind;
 use crate::index::Index;
 use crate::key::{Hasher, Key};
@@ -90,9 +91,16 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Whether one more mapping fits; else which quota says no.
-    pub fn fits_port(&self, class: Class, quotas: &Quotas, millis: u64) -> Result<(), QuotaKind> {
-        let [all, own] = both(&self.ports, class);
+    /// Whether one more mapping fits beside some that are awaited; else which
+    /// quota says no.
+    pub fn fits_port(
+        &self,
+        class: Class,
+        quotas: &Quotas,
+        awaited: [u32; 3],
+        millis: u64,
+    ) -> Result<(), QuotaKind> {
+        let [all, own] = both(&self.ports_with(awaited), class);
         if all >= quotas.ports.all || own >= of(&quotas.ports.of, class) {
             return Err(QuotaKind::Ports);
         }
@@ -105,9 +113,18 @@ impl Subscriber {
         Ok(())
     }
 
+    /// Its mappings, with those that are awaited.
+    fn ports_with(&self, awaited: [u32; 3]) -> [u32; 3] {
+        let mut ports = self.ports;
+        for (count, more) in ports.iter_mut().zip(awaited) {
+            *count += more;
+        }
+        ports
+    }
+
     /// How many mappings more its quotas of ports let it have.
-    pub fn ports_left(&self, class: Class, quotas: &Quotas) -> u32 {
-        let [all, own] = both(&self.ports, class);
+    pub fn ports_left(&self, class: Class, quotas: &Quotas, awaited: [u32; 3]) -> u32 {
+        let [all, own] = both(&self.ports_with(awaited), class);
         let left = quotas.ports.all.saturating_sub(all);
         left.min(of(&quotas.ports.of, class).saturating_sub(own))
     }
@@ -182,15 +199,20 @@ pub struct Subscribers {
     entered: (u64, u64),
     /// Where it is looked next for one that is none any more.
     hand: usize,
+    /// What is counted for each, where that is asked for.
+    pub counted: Option<Counted>,
 }
 
 impl Subscribers {
-    pub fn new(most: usize, bits: u8, seed: u64) -> io::Result<Self> {
+    pub fn new(of: &SubscriberConfig, seed: u64) -> io::Result<Self> {
+        let most = of.most;
+        let counted = of.counted.then(|| Counted::new(most));
         Ok(Self {
             entries: Reserved::new(most)?,
             index: Index::new(0, most)?,
             hasher: Hasher::new(seed),
-            mask: u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0),
+            counted: counted.transpose()?,
+            mask: u32::MAX.checked_shl(32 - u32::from(of.bits)).unwrap_or(0),
             free: 0,
             live: 0,
             entered: (0, 0),
@@ -212,7 +234,30 @@ impl Subscribers {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.entries.memory_bytes() + self.index.memory_bytes()
+        let counted = self.counted.as_ref().map_or(0, Counted::memory_bytes);
+        self.entries.memory_bytes() + self.index.memory_bytes() + counted
+    }
+
+    /// What was counted for a subscriber, where that is asked for.
+    pub fn counts(&self, name: u32) -> Option<&SubscriberCounts> {
+        self.counted.as_ref()?.get(name)
+    }
+
+    pub fn counts_mut(&mut self, name: u32) -> Option<&mut SubscriberCounts> {
+        self.counted.as_mut()?.get_mut(name)
+    }
+
+    /// A place has a subscriber from now on: its counts begin.
+    fn begin_counts(&mut self, name: u32, millis: u64) {
+        if let Some(counted) = &mut self.counted {
+            counted.begin(name, millis);
+        }
+    }
+
+    /// What a subscriber is known by: an inside address (host order) without
+    /// the bits behind the prefix.
+    pub fn address_of(&self, inside: u32) -> u32 {
+        inside & self.mask
     }
 
     pub fn get(&self, name: u32) -> Option<&Subscriber> {
@@ -244,13 +289,21 @@ impl Subscribers {
 
     /// The same; it is entered if it is none yet. `None`: there is no room.
     /// Others that have nothing any more may go.
-    pub fn enter(&mut self, inside: u32, gone: &mut dyn FnMut(&Subscriber) -> bool) -> Option<u32> {
+    pub fn enter(
+        &mut self,
+        inside: u32,
+        now_millis: u64,
+        gone: &mut dyn FnMut(&Subscriber) -> bool,
+    ) -> Option<u32> {
         if let Some(name) = self.find(inside) {
             return Some(name);
         }
         let entered = self.enter_new(inside, gone);
         match entered {
-            Some(_) => self.entered.0 += 1,
+            Some(name) => {
+                self.entered.0 += 1;
+                self.begin_counts(name, now_millis);
+            }
             None => self.entered.1 += 1,
         }
         entered
@@ -391,6 +444,7 @@ impl Subscribers {
         }
         if self.enter_name(name) {
             self.live += 1;
+            self.begin_counts(name, 0);
             return true;
         }
         if let Some(place) = self.entries.get_mut(name as usize) {
@@ -431,7 +485,7 @@ mod tests {
             let (from, secs) = (70_000_000, 20);
             let mut came = 0;
             for millis in from..from + secs * 1_000 {
-                while entry.fits_port(Class::Udp, &quotas, millis).is_ok() {
+                while entry.fits_port(Class::Udp, &quotas, [0; 3], millis).is_ok() {
                     entry.pace(Class::Udp, &rate, millis);
                     came += 1;
                 }

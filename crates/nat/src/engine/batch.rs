@@ -12,7 +12,6 @@ use memory::prefetch_bytes;
 use packet::protocol;
 
 use super::SWEEP_A_STAGE;
-use super::create::SWEEP_A_FLOW;
 use super::translate::{Hint, follow_short};
 use crate::index::First;
 use crate::key::Key;
@@ -168,7 +167,7 @@ impl Nat {
         if self.tracked.is_some() {
             self.tend_blocks(1);
         }
-        self.sweep(SWEEP_A_STAGE + made * SWEEP_A_FLOW);
+        self.sweep(SWEEP_A_STAGE + made * self.swept_a_flow());
     }
 
     /// A packet without a flow at the first look, for which nothing special
@@ -277,7 +276,7 @@ impl Nat {
                 foreseen => foreseen,
             };
             if self.quick_out(bytes, &parsed, staged.hash, port) {
-                self.sweep(SWEEP_A_FLOW);
+                self.sweep(self.swept_a_flow());
                 return Verdict::Translated;
             }
         }

@@ -10,6 +10,7 @@ use super::create::Wish;
 use super::port::Contest;
 use super::translate::{Hint, touch};
 use super::{address, word};
+use crate::blocks::{Class, QuotaKind};
 use crate::flow::{Ends, Flow, flag};
 use crate::fragment::{Datagram, Later, Part, Translation};
 use crate::helper::nbt::Exchange;
@@ -18,7 +19,7 @@ use crate::key::Key;
 use crate::parse::{self, Parsed, Upper};
 use crate::part::{part, part_mut};
 use crate::proxied::{self, End, Proxied};
-use crate::rules::{Encoding, Redirect, Tuple};
+use crate::rules::{Encoding, Redirect, Rules, Tuple};
 use crate::{Direction, Hairpin, Nat, Verdict};
 
 /// Ports tried for it.
@@ -223,6 +224,9 @@ impl Nat {
         {
             return Some((alias, first));
         }
+        if !self.may_await(&ends, wanted.ports) {
+            return None;
+        }
         for tried in 0..PORTS_TRIED {
             let same = tried == 0 && self.ports.has(wanted.inside_port);
             let wish = if same { Wish::Same } else { Wish::Any };
@@ -251,8 +255,55 @@ impl Nat {
         let redirect = Redirect::port(wanted.protocol, wanted.inside, inside_port, port);
         let remote = (ends.remote != 0).then(|| address(ends.remote));
         let redirect = redirect.at(address(ends.alias)).from(remote, None);
-        let made = self.rules.expect(redirect, until_millis);
+        self.await_by(redirect, until_millis)
+    }
+
+    /// A redirect that waits for one packet is a port of its subscriber's.
+    pub(super) fn await_by(&mut self, redirect: Redirect, until_millis: u64) -> Option<()> {
+        let tracked = self.tracked.as_ref();
+        let subscriber = tracked.zip(redirect.inside).and_then(|(tracked, inside)| {
+            let inside = inside.to_bits();
+            let is_inside = self.inside.is_empty() || self.inside.has(inside);
+            is_inside.then(|| tracked.subscribers.address_of(inside))
+        });
+        let made = self.rules.expect_for(subscriber, redirect, until_millis);
         made.ok().map(|_| ())
+    }
+
+    /// What helpers awaited goes on beside new rules, where these do not
+    /// speak for its ports.
+    pub(super) fn renew_awaited(&mut self, former: &Rules) {
+        let now = self.clock.said_millis();
+        for (redirect, until) in former.expected() {
+            // One of the rules that is used once has no end.
+            let is_helpers = (now + 1..u64::MAX).contains(&until);
+            let place = redirect.protocol.zip(redirect.alias);
+            if let Some((protocol, alias)) = place.filter(|_| is_helpers)
+                && self.has_room_at(protocol, alias, (redirect.alias_port, redirect.ports))
+            {
+                let _ = self.await_by(*redirect, until);
+            }
+        }
+    }
+
+    /// Whether the subscriber of an inside end may have so many ports more
+    /// that helpers await (RFC 6888 REQ-4).
+    fn may_await(&mut self, ends: &Ends, ports: u16) -> bool {
+        let tracked = self.tracked.as_ref();
+        let name = tracked.and_then(|of| of.subscribers.find(u32::from_be(ends.inside)));
+        let Some(entry) = name.and_then(|name| self.entry(name)) else {
+            return true;
+        };
+        let (quotas, awaited) = (
+            &self.config.subscribers.quotas,
+            self.rules.awaited(entry.address),
+        );
+        let left = entry.ports_left(Class::of(ends.protocol), quotas, awaited);
+        if left < u32::from(ports) {
+            self.over_quota(name, QuotaKind::Ports);
+            return false;
+        }
+        true
     }
 
     /// What was announced before is waited for at the alias ports that it
@@ -282,9 +333,10 @@ impl Nat {
                 Some(_) => return false,
             };
             if !is_awaited
-                && self
-                    .await_at(ends, wanted, (first, step), until_millis)
-                    .is_none()
+                && (!self.may_await(ends, 1)
+                    || self
+                        .await_at(ends, wanted, (first, step), until_millis)
+                        .is_none())
             {
                 return false;
             }
@@ -345,7 +397,9 @@ impl Nat {
         let redirect = Redirect::port(protocol::UDP, inside.0, inside.1, port);
         let redirect = redirect.at(alias).from(Some(from), None);
         let until = now_millis.saturating_add(helper::EXPECTED_MILLIS);
-        let _ = self.rules.expect(redirect, until);
+        if self.may_await(ends, 1) {
+            let _ = self.await_by(redirect, until);
+        }
     }
 
     /// Whether a server's data connection that was made before has an alias
@@ -549,7 +603,10 @@ impl Nat {
                 true => self.later_fragment_alone(bytes),
                 false => Verdict::FragmentWaiting,
             },
-            Later::NoRoom => Verdict::TableFull,
+            Later::NoRoom => {
+                self.statistics.fragments_refused += u64::from(OUT);
+                Verdict::TableFull
+            }
         }
     }
 

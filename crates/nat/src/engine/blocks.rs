@@ -29,6 +29,11 @@ impl Nat {
         let address = self.settled(name);
         if address.is_none() {
             self.tell_now_and_then(name, BlockEventKind::Exhausted);
+            self.statistics.addresses_exhausted += 1;
+            let tracked = self.tracked.as_mut();
+            if let Some(counts) = tracked.and_then(|of| of.subscribers.counts_mut(name)) {
+                counts.addresses_exhausted += 1;
+            }
         }
         address.ok_or(Verdict::PortsExhausted)
     }
@@ -65,7 +70,10 @@ impl Nat {
                 home
             }
         };
-        entry.home = home + 1;
+        let is_other = std::mem::replace(&mut entry.home, home + 1) != home + 1;
+        if let Some(counts) = tracked.subscribers.counts_mut(name).filter(|_| is_other) {
+            counts.addresses_made += 1;
+        }
         Some(pool.homes().get(home as usize)?.address)
     }
 

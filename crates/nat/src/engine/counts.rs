@@ -37,6 +37,9 @@ impl Nat {
             }
             entry.pace(class, &rate, millis);
         }
+        if let Some(counts) = name.and_then(|name| tracked.subscribers.counts_mut(name)) {
+            counts.mappings_made += 1;
+        }
         if let Some((block, pool)) = block_of(mark).zip(tracked.pool.as_mut()) {
             pool.hold(block, mapped_of(ends.protocol).filter(|_| shared));
         }
@@ -98,9 +101,22 @@ impl Nat {
         }
     }
 
+    /// The mark for the alias port of a flow that a helper has awaited: it
+    /// counts as one that was chosen.
+    pub(super) fn mark_of_awaited(&self, inside: u32, alias: u32, port: u16) -> u32 {
+        let block = self.block_at(alias, port);
+        let block = block.filter(|_| self.is_in_block(inside, alias, port));
+        match (block, self.subscriber_of(inside)) {
+            (Some(block), _) => block + 1,
+            (None, Some(_)) => NO_BLOCK,
+            (None, None) => 0,
+        }
+    }
+
     /// A flow counts as a session from now on, if its inside is a
     /// subscriber.
     pub(super) fn count_session(&mut self, flow: &mut Flow) {
+        let millis = self.clock.run_millis();
         let Some(tracked) = &mut self.tracked else {
             return;
         };
@@ -108,7 +124,7 @@ impl Nat {
         if !self.inside.is_empty() && !self.inside.has(inside) {
             return;
         }
-        let Some(name) = tracked.enter(inside) else {
+        let Some(name) = tracked.enter(inside, millis) else {
             return;
         };
         if let Some(entry) = tracked.subscribers.get_mut(name) {

@@ -10,7 +10,10 @@ use crate::{EventKind, Hairpin, Nat, State, Verdict, Why};
 
 /// Places swept for each new flow: more than one, so that expired flows
 /// never outnumber active ones by much.
-pub(super) const SWEEP_A_FLOW: usize = 2;
+const SWEEP_A_FLOW: usize = 2;
+/// The same where the table is crowded. As many begin as end: of all places
+/// one in twice as many is an expired one that was not swept yet.
+const SWEEP_A_FLOW_CROWDED: usize = 32;
 
 /// Which alias port, in memory order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,15 @@ pub(super) struct Plan {
 }
 
 impl Nat {
+    /// Places to be swept for each new flow.
+    #[inline(always)]
+    pub(super) fn swept_a_flow(&self) -> usize {
+        match self.table.is_crowded() {
+            true => SWEEP_A_FLOW_CROWDED,
+            false => SWEEP_A_FLOW,
+        }
+    }
+
     /// Enters a flow whose key outward is free.
     pub(super) fn make(&mut self, ends: &Ends, plan: &Plan) -> Result<u32, Verdict> {
         let Some(mapping) = plan.shared.mapping else {

@@ -3,12 +3,18 @@
 use crate::flow::{Ends, Flow, flag};
 use crate::mapping::Kind;
 use crate::ports::Group;
+use crate::saved::{Fields, Record};
 use crate::{AtCap, EventKind, Nat, State, Why};
 
-/// Flows looked at for one to evict, and of them those that the sweep looks
-/// at: where as many begin as end, some of those that are there are over.
+/// Flows looked at for one to evict.
 const EVICT_LOOKS: usize = 32;
-const SWEPT_FOR_ROOM: usize = 16;
+/// Places that the sweep looks at before anybody is refused for want of room,
+/// some at a time: where one in a hundred is over, it is found.
+const SWEPT_FOR_ROOM: usize = 256;
+const SWEPT_AT_ONCE: usize = 32;
+/// Ticks for which a round of all places that found nobody over is believed:
+/// about a second. Until then a flood at the cap sweeps no more.
+const BARREN_TICKS: u32 = 4;
 /// How far ahead of the sweep lines are asked for.
 const AHEAD: u32 = 8;
 /// Dead flows that are ended together.
@@ -20,6 +26,28 @@ const TOGETHER: usize = 16;
 pub struct Dying {
     names: [u32; TOGETHER],
     len: usize,
+}
+
+/// How many places in a row were swept at the cap that nobody left, and since
+/// when.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Barren {
+    places: usize,
+    since: u32,
+}
+
+impl Barren {
+    /// It as a saved state keeps it.
+    pub fn saved(&self, out: Record) -> Record {
+        out.u32(self.places as u32).u32(self.since)
+    }
+
+    pub fn restored(fields: &mut Fields<'_>) -> Self {
+        Self {
+            places: fields.u32() as usize,
+            since: fields.u32(),
+        }
+    }
 }
 
 impl Nat {
@@ -100,10 +128,33 @@ impl Nat {
         if ended {
             return true;
         }
+        self.sweep_for_room();
         let left = EVICT_LOOKS.saturating_sub(looked);
-        let swept = left.min(SWEPT_FOR_ROOM);
-        self.sweep(swept);
-        !self.table.is_full() || self.make_room_of_some(left - swept)
+        !self.table.is_full() || self.make_room_of_some(left)
+    }
+
+    /// Sweeps until there is room, as long as that has any prospect.
+    fn sweep_for_room(&mut self) {
+        let now = self.clock.now();
+        let places = self.table.places();
+        let barren = &mut self.barren;
+        if now.wrapping_sub(barren.since) >= BARREN_TICKS {
+            *barren = Barren {
+                places: 0,
+                since: now,
+            };
+        }
+        for _ in 0..SWEPT_FOR_ROOM / SWEPT_AT_ONCE {
+            if self.barren.places >= places {
+                return;
+            }
+            self.sweep(SWEPT_AT_ONCE);
+            if !self.table.is_full() {
+                self.barren.places = 0;
+                return;
+            }
+            self.barren.places += SWEPT_AT_ONCE;
+        }
     }
 
     /// The same from so many flows at random.

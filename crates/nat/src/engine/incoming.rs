@@ -1,6 +1,6 @@
 //! Flows of incoming packets: to whom each goes, if to anybody.
 
-use super::create::{Plan, SWEEP_A_FLOW, is_ported};
+use super::create::{Plan, is_ported};
 use super::mapped::MappingChoice;
 use super::outgoing::is_private;
 use super::port::Chosen;
@@ -24,8 +24,9 @@ impl Nat {
         if !self.rules.is_empty()
             && let Some(found) = self.redirect(key)
         {
+            let is_awaited = self.rules.is_awaited(found.handle);
             self.rules.take(found.handle);
-            return self.in_by_rule(key, parsed.upper, &found);
+            return self.in_by_rule(key, parsed.upper, &found, is_awaited);
         }
         if self.mappings.len() > 0
             && let Some(made) = self.in_by_mapping(key)
@@ -41,7 +42,7 @@ impl Nat {
             if let Some(found) = self.rules.original_address(alias, current) {
                 // The next server's turn comes, where there are several.
                 self.rules.take(found.handle);
-                return self.in_by_rule(key, parsed.upper, &found);
+                return self.in_by_rule(key, parsed.upper, &found, false);
             }
         }
         let Some(target) = self.config.target else {
@@ -113,13 +114,24 @@ impl Nat {
             .inbound(&tuple, current, self.clock.said_millis())
     }
 
-    fn in_by_rule(&mut self, key: Key, upper: Upper, found: &Found) -> Result<u32, Verdict> {
+    /// `is_awaited`: a helper has opened the port, and it counts.
+    fn in_by_rule(
+        &mut self,
+        key: Key,
+        upper: Upper,
+        found: &Found,
+        is_awaited: bool,
+    ) -> Result<u32, Verdict> {
         let inside = found.address.map_or(key.destination(), word);
         let port = match found.port {
             0 => key.destination_port(),
             port => port.to_be(),
         };
-        self.in_to(key, upper, inside, port, MappingChoice::default())
+        let mark = match is_awaited {
+            true => self.mark_of_awaited(inside, key.destination(), key.destination_port()),
+            false => 0,
+        };
+        self.in_with(key, upper, (inside, port), MappingChoice::default(), mark)
     }
 
     /// By a shared mapping; `None`: there is none for the endpoint.
@@ -158,6 +170,18 @@ impl Nat {
         inside_port: u16,
         shared: MappingChoice,
     ) -> Result<u32, Verdict> {
+        self.in_with(key, upper, (inside, inside_port), shared, 0)
+    }
+
+    /// The same; `mark`: how its alias port counts, as [`Chosen`] has it.
+    fn in_with(
+        &mut self,
+        key: Key,
+        upper: Upper,
+        (inside, inside_port): (u32, u16),
+        shared: MappingChoice,
+        mark: u32,
+    ) -> Result<u32, Verdict> {
         // An ICMP query's identifier stands on the alias side only.
         let (inside_port, alias_port) = match upper {
             Upper::Plain | Upper::Call => (0, 0),
@@ -175,10 +199,13 @@ impl Nat {
         let plan = Plan {
             flags: flag::SEEN_IN | flag::STRANGER | self.hairpin_flag(&ends),
             shared,
-            chosen: Chosen::default(),
+            chosen: Chosen {
+                mark,
+                ..Chosen::default()
+            },
             ported: is_ported(upper),
             out: self.give_way(&ends)?,
-            sweep: SWEEP_A_FLOW,
+            sweep: self.swept_a_flow(),
         };
         self.make(&ends, &plan)
     }

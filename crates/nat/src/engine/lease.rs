@@ -15,6 +15,7 @@ use super::translate::Hint;
 use super::{address, word};
 use crate::blocks::Class;
 use crate::flow::Ends;
+use crate::pcp;
 use crate::pcp::leases::{Key, Lease, Leases};
 use crate::pcp::options::Filter;
 use crate::rules::{Handle, Redirect, Rules, Tuple};
@@ -60,6 +61,12 @@ pub(super) enum Lack {
     Ports,
     /// What was suggested is not to be had.
     Suggested,
+}
+
+/// Whether a port is one that PCP itself is spoken at, and nobody's to ask for
+/// (RFC 6887 §11.3).
+fn is_ours(of: u8, port: u16) -> bool {
+    of == protocol::UDP && (pcp::PORT - 1..=pcp::PORT).contains(&port)
 }
 
 impl From<Verdict> for Lack {
@@ -135,7 +142,8 @@ impl Nat {
         let ports = self.ports_left(subscriber, wanted)?;
         let wanted = &Wanted { ports, ..*wanted };
         if let Some((alias, port)) = self.alias_to_keep(&wanted.key)? {
-            let fits = wanted.fits(alias, port);
+            // What a PEER suggests is for one that has no mapping yet.
+            let fits = wanted.key.remote.is_some() || wanted.fits(alias, port);
             let place = Place {
                 alias,
                 alias_port: port,
@@ -180,7 +188,9 @@ impl Nat {
         let entry = subscriber.and_then(|name| self.entry(name));
         let class = Class::of(wanted.key.protocol);
         let quotas = &self.config.subscribers.quotas;
-        let left = entry.map_or(u32::MAX, |entry| entry.ports_left(class, quotas));
+        let left = entry.map_or(u32::MAX, |entry| {
+            entry.ports_left(class, quotas, self.rules.awaited(entry.address))
+        });
         let ports = wanted.ports.min(u16::try_from(left).unwrap_or(u16::MAX));
         match wanted.exactly && ports < wanted.ports {
             true => Err(Lack::Quota),
@@ -233,7 +243,16 @@ impl Nat {
             ..Hint::new(0, 0)
         };
         let shared = wanted.key.remote.is_none().then_some(0);
-        let chosen = self.choose_port(contest.ends(), shared, Wish::Any, hint)?;
+        let mut chosen = self.choose_port(contest.ends(), shared, Wish::Any, hint)?;
+        for _ in 0..RUNS_TRIED {
+            if !is_ours(contest.ends().protocol, u16::from_be(chosen.port)) {
+                break;
+            }
+            chosen = self.choose_port(contest.ends(), shared, Wish::Any, hint)?;
+        }
+        if is_ours(contest.ends().protocol, u16::from_be(chosen.port)) {
+            return Err(Lack::Ports);
+        }
         Ok(Place {
             alias,
             alias_port: u16::from_be(chosen.port),
@@ -255,6 +274,7 @@ impl Nat {
         let is_leased = self.leases.as_ref().is_some_and(|of| of.has_port(leased));
         let is_held = self.rules.holds_port(key.protocol, own, current, port);
         match is_held && !is_leased {
+            false if is_ours(key.protocol, port) => Ok(None),
             false => Ok(Some((alias, port))),
             true if key.remote.is_some() => Err(Lack::Suggested),
             true => Ok(None),
@@ -347,6 +367,9 @@ impl Nat {
         subscriber: Option<u32>,
     ) -> Option<u32> {
         let last = first.checked_add(ports.checked_sub(1)?)?;
+        if (first..=last).any(|port| is_ours(contest.ends().protocol, port)) {
+            return None;
+        }
         let alias = contest.ends().alias;
         let has_blocks = self.config.blocks.is_some();
         let mark = match (has_blocks, subscriber) {

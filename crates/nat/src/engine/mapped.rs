@@ -5,7 +5,7 @@ use packet::protocol;
 
 use crate::flow::{Ends, Flow, flag};
 use crate::mapping::{Kind, Mapping};
-use crate::{Dependence, Nat, State, Verdict};
+use crate::{Dependence, Nat, State, Verdict, tcp};
 
 /// What a flow belongs to besides itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,7 +85,10 @@ impl Nat {
         let (name, made) = match (shared.mapping, shared.make_for) {
             (Some(name), _) => {
                 self.mappings.hold(name);
-                self.mappings.refresh(name, entry.dies);
+                // A stranger's flow comes in.
+                if !flow.has(flag::STRANGER) || self.config.inbound_refresh {
+                    self.mappings.refresh(name, entry.dies);
+                }
                 (name, false)
             }
             (None, Some(remote)) => {
@@ -121,7 +124,9 @@ impl Nat {
         let name = match self.permit_at(place, (ends.inside, ends.inside_port)) {
             Some(name) => {
                 self.mappings.hold(name);
-                self.mappings.refresh(name, entry.dies);
+                if !flow.has(flag::STRANGER) || self.config.inbound_refresh {
+                    self.mappings.refresh(name, entry.dies);
+                }
                 Some(name)
             }
             None => {
@@ -191,7 +196,10 @@ impl Nat {
         let Some(flow) = self.table.get(name).copied() else {
             return;
         };
-        let dies = self.dies(&flow);
+        let dies = match tcp::is_refused(&flow) || self.is_unasked_for(&flow) {
+            true => 0,
+            false => self.dies(&flow),
+        };
         let (was, is) = (State::of(before).lives_long(), flow.state().lives_long());
         let answered = flow.state() == State::Dns && before != State::Dns as u8;
         for shared in shared_of(&flow).into_iter().flatten() {
@@ -203,6 +211,14 @@ impl Nat {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a flow is a stranger's that nobody inside has taken up, where
+    /// what comes in keeps nothing alive.
+    fn is_unasked_for(&self, flow: &Flow) -> bool {
+        let is_taken_up = flow.has(flag::SEEN_OUT)
+            && (flow.protocol != protocol::TCP || flow.has(flag::ACKED_OUT | flag::ACKED_IN));
+        !self.config.inbound_refresh && flow.has(flag::STRANGER) && !is_taken_up
     }
 
     /// A flow's state has changed from the class `before`: its mapping is

@@ -1,7 +1,7 @@
 //! Flows of outgoing packets: behind which alias address and port each is
 //! to be.
 
-use super::create::{Plan, SWEEP_A_FLOW, Wish, is_ported};
+use super::create::{Plan, Wish, is_ported};
 use super::mapped::MappingChoice;
 use super::port::Chosen;
 use super::translate::Hint;
@@ -27,7 +27,7 @@ impl Nat {
     /// Makes the flow of an outgoing packet.
     #[inline(never)]
     pub(super) fn new_out(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
-        self.sweep(SWEEP_A_FLOW);
+        self.sweep(self.swept_a_flow());
         if self.config.mode.proxy_only || self.is_exempt(parsed.key.destination()) {
             return Err(Verdict::Passed);
         }
@@ -39,8 +39,20 @@ impl Nat {
         let key = parsed.key;
         let subscriber = self.new_subscriber(key.source())?;
         let hint = Hint { subscriber, ..hint };
-        self.admit_session(subscriber, key.protocol())?;
-        let alias = self.alias_for(key, parsed.upper, subscriber)?;
+        let addressless = self.statistics.addresses_exhausted;
+        let made = self.new_flow_of(parsed, hint);
+        let is_refused = matches!(made, Err(Verdict::PortsExhausted | Verdict::OverQuota));
+        if is_refused && self.statistics.addresses_exhausted == addressless {
+            self.count_for(u32::from_be(key.source()), |counts| counts.refused += 1);
+        }
+        made
+    }
+
+    /// The same, of a subscriber that is known.
+    fn new_flow_of(&mut self, parsed: &Parsed, hint: Hint) -> Result<u32, Verdict> {
+        let key = parsed.key;
+        self.admit_session(hint.subscriber, key.protocol())?;
+        let alias = self.alias_for(key, parsed.upper, hint.subscriber)?;
         let made = if alias.pooled && self.config.pooling == Pooling::Arbitrary {
             // All of them before a port is taken from anybody.
             let free = Hint {

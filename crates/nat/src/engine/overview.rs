@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::{Nat, address, word};
-use crate::blocks::Subscriber;
+use crate::blocks::{Subscriber, SubscriberCounts};
 use crate::clock::millis;
 use crate::view::{BlockView, PoolView, SubscriberView};
 use crate::{AddressRange, Cursor, FlowView, Why};
@@ -123,7 +123,19 @@ impl Nat {
             sessions: entry.sessions,
             half_open: entry.half_open,
             blocks: entry.blocks,
+            counted: self.counts_of(place),
         }
+    }
+
+    /// The subscriber of an inside address, if it is one. O(1).
+    pub fn subscriber_at(&self, inside: Ipv4Addr) -> Option<SubscriberView> {
+        let subscribers = &self.tracked.as_ref()?.subscribers;
+        let place = subscribers.find(inside.to_bits())?;
+        Some(self.subscriber_view(place, subscribers.get(place)?))
+    }
+
+    fn counts_of(&self, place: u32) -> Option<SubscriberCounts> {
+        self.tracked.as_ref()?.subscribers.counts(place).copied()
     }
 
     fn range_of(&self, entry: &Subscriber) -> AddressRange {

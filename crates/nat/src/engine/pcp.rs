@@ -12,7 +12,7 @@ use crate::pcp::leases::{Key, Lease};
 use crate::pcp::message::{self, Granted, Mapping, Opcode, Refusal, Request, ResultCode};
 use crate::pcp::options::{MOST_FILTERS, Options};
 use crate::pcp::{LeaseView, PORT, datagram, natpmp};
-use crate::{Cursor, Verdict, rules};
+use crate::{Cursor, Direction, Verdict, rules};
 
 /// Leases that are over and are ended with each request, and by each call of
 /// [`Nat::maintain`].
@@ -164,7 +164,15 @@ impl Nat {
                     remote: None,
                 };
                 let granted = self.map(&mapping, lifetime_secs, &Options::default(), client);
-                granted.map(|granted| (port, granted)).map_err(code_of)
+                // It has no word for what is there for ever.
+                let most = self.lifetime_secs(u32::MAX);
+                let bounded = |granted: Granted| Granted {
+                    lifetime_secs: granted.lifetime_secs.min(most),
+                    ..granted
+                };
+                granted
+                    .map(|granted| (port, bounded(granted)))
+                    .map_err(code_of)
             }
         };
         match granted {
@@ -183,12 +191,34 @@ impl Nat {
         let request = match message::read(data, client) {
             Ok(request) => request,
             Err(Refusal::Silence) => return,
-            Err(Refusal::Code(code)) => return message::refuse(answer, data, code, epoch),
+            Err(Refusal::Code(code)) => return message::refuse(answer, data, (code, None), epoch),
         };
         match self.granted(&request, client) {
             Ok(granted) => message::grant(answer, &request, &granted, epoch),
-            Err(code) => message::refuse(answer, data, code, epoch),
+            Err(code) => {
+                let lifetime = self.lifetime_of_anothers(&request, client, code);
+                message::refuse(answer, data, (code, lifetime), epoch);
+            }
         }
+    }
+
+    /// How long the mapping lives, seconds, that a request may not change for
+    /// its nonce (RFC 6887 §11.3, §12.3).
+    fn lifetime_of_anothers(
+        &self,
+        request: &Request,
+        client: Ipv4Addr,
+        code: ResultCode,
+    ) -> Option<u32> {
+        let mapping = request.mapping.as_ref();
+        let mapping = mapping.filter(|_| code == ResultCode::NotAuthorized)?;
+        let key = Key {
+            remote: remote_of(mapping),
+            ..Key::for_all(client, mapping.protocol, mapping.port)
+        };
+        let lease = self.lease(&key)?;
+        let left = lease.until_millis.saturating_sub(self.clock.said_millis());
+        (lease.nonce != mapping.nonce).then_some(left.div_ceil(1_000) as u32)
     }
 
     fn granted(&mut self, request: &Request, client: Ipv4Addr) -> Result<Granted, ResultCode> {
@@ -213,6 +243,9 @@ impl Nat {
         options: &Options,
         client: Ipv4Addr,
     ) -> Result<Granted, ResultCode> {
+        if mapping.protocol == 0 && mapping.port != 0 {
+            return Err(ResultCode::MalformedRequest);
+        }
         if lifetime_secs == 0 {
             return self.unmap(mapping, client);
         }
@@ -222,6 +255,11 @@ impl Nat {
         if mapping.port == 0 {
             // All ports of a host: its neighbours would have none.
             return Err(ResultCode::NotAuthorized);
+        }
+        let is_wrong = mapping.external_port == 0 || options.port_set.is_some();
+        if options.prefer_failure && is_wrong {
+            // Exactly no port (RFC 6887 §13.2), or exactly a set (RFC 7753 §4.1).
+            return Err(ResultCode::MalformedOption);
         }
         let key = Key::for_all(client, mapping.protocol, mapping.port);
         let secs = self.lifetime_secs(lifetime_secs);
@@ -235,7 +273,7 @@ impl Nat {
             return Ok(self.prolong(&key, &lease, secs));
         }
         if let Some(end) = self.laid_down(&key) {
-            return granted_by_operator(end, mapping, options, secs);
+            return granted_by_operator(end, mapping, options);
         }
         let room = self.leases.as_ref().map_or(0, |of| of.room(&key, wanted));
         if room == 0 {
@@ -293,10 +331,7 @@ impl Nat {
         if !matches!(mapping.protocol, protocol::TCP | protocol::UDP) {
             return Err(ResultCode::UnsupportedProtocol);
         }
-        let remote = mapping.remote.and_then(|(address, port)| {
-            let address = address.to_ipv4_mapped()?;
-            (port != 0 && !address.is_unspecified()).then_some((address, port))
-        });
+        let remote = remote_of(mapping);
         if remote.is_none() || mapping.port == 0 {
             return Err(ResultCode::MalformedRequest);
         }
@@ -313,7 +348,8 @@ impl Nat {
             self.close_lease(&key);
             return Ok(nothing(mapping));
         }
-        let secs = self.lifetime_secs(lifetime_secs);
+        // No request has it end sooner than its flow would (RFC 6887 §15).
+        let secs = self.lifetime_secs(lifetime_secs).max(self.flow_secs(&key));
         if let Some(lease) = lease {
             return Ok(self.prolong(&key, &lease, secs));
         }
@@ -322,18 +358,28 @@ impl Nat {
             ..key
         };
         if let Some(end) = self.laid_down(&of_all) {
-            return granted_by_operator(end, mapping, &Options::default(), secs);
+            return granted_by_operator(end, mapping, &Options::default());
         }
         let wanted = Wanted {
             key,
             ports: self.bounded(client, 1, false)?,
-            alias: suggested_address(mapping, false)?,
+            alias: suggested_address(mapping, true)?,
             alias_port: mapping.external_port,
-            exactly: false,
+            // It may be one that was lost, whose other end knows it so.
+            exactly: true,
             parity: false,
         };
         let lease = self.new_lease(&wanted, mapping.nonce, secs)?;
         Ok(granted_of(&lease, secs))
+    }
+
+    /// How long the flow of a PEER's lives without a packet, seconds.
+    fn flow_secs(&self, key: &Key) -> u32 {
+        let flow = key.remote.and_then(|(remote, port)| {
+            let inside = (key.inside.into(), key.port);
+            self.lookup(Direction::Out, key.protocol, inside, (remote.into(), port))
+        });
+        flow.map_or(0, |flow| flow.expires_millis.div_ceil(1_000) as u32)
     }
 
     /// A lease that is not over.
@@ -415,6 +461,13 @@ impl Nat {
     }
 }
 
+/// The remote end that a PEER names, if there can be one.
+fn remote_of(mapping: &Mapping) -> Option<(Ipv4Addr, u16)> {
+    let (address, port) = mapping.remote?;
+    let address = address.to_ipv4_mapped()?;
+    (port != 0 && !address.is_unspecified()).then_some((address, port))
+}
+
 /// What NAT-PMP says for a result of PCP's (RFC 6886 §3.5).
 fn code_of(code: ResultCode) -> natpmp::ResultCode {
     match code {
@@ -465,7 +518,6 @@ fn granted_by_operator(
     end: (Ipv4Addr, u16),
     mapping: &Mapping,
     options: &Options,
-    secs: u32,
 ) -> Result<Granted, ResultCode> {
     if options.prefer_failure && !is_end(end, mapping) {
         return Err(ResultCode::CannotProvideExternal);
@@ -474,7 +526,7 @@ fn granted_by_operator(
         return Err(ResultCode::ExcessiveRemotePeers);
     }
     Ok(Granted {
-        lifetime_secs: secs,
+        lifetime_secs: u32::MAX,
         external: end.0.to_ipv6_mapped(),
         external_port: end.1,
         ports: 1,

@@ -69,6 +69,7 @@ impl Nat {
         let record = record.u32(places as u32).u32(hand as u32);
         let record = record.u16(parts).u16(number);
         let record = record.u8(self.subscriber_bits()).with(print(&self.config));
+        let record = self.barren.saved(record);
         out.record(tag::ENGINE, record.bytes())
     }
 

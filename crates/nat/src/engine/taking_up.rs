@@ -8,12 +8,12 @@ use std::net::Ipv4Addr;
 
 use super::Nat;
 use super::beside::tuple;
-use super::end::has_ports;
+use super::end::{Barren, has_ports};
 use super::leases_saved::SavedLeases;
 use super::saving::print;
 use super::tracked::Tracked;
 use crate::State;
-use crate::blocks::{Blocks, Orders, Pool, Subscriber};
+use crate::blocks::{Blocks, Orders, Pool, Subscriber, SubscriberConfig};
 use crate::flow::{Ends, Flow, flag};
 use crate::mapping::{Kind, Mapping};
 use crate::proxied::Proxied;
@@ -121,6 +121,7 @@ impl Nat {
         if self.config.blocks.is_some() && saved_print != print(&self.config) {
             return Err(SavedError::Settings("layout of port blocks"));
         }
+        self.barren = Barren::restored(fields);
         self.clock.restore(run.saturating_add(gone), now_millis);
         self.table.restore_places(flows);
         self.mappings.restore_places(mappings);
@@ -204,7 +205,7 @@ impl Nat {
                 if left > 0 {
                     // Without room for it nobody waits.
                     let until = now.saturating_add(left);
-                    let _ = self.rules.expect(redirect_of(fields), until);
+                    let _ = self.await_by(redirect_of(fields), until);
                 }
             }
             _ => {}
@@ -374,45 +375,59 @@ impl Nat {
     }
 
     /// A block that its subscriber had, as a record says that was kept
-    /// elsewhere (address and first port of the alias, in host order): for
-    /// one without flows, whose state was lost. It rests from now on: nobody
-    /// else gets it before its hold-down ends. Nothing is told of it. False: it is another's, or
-    /// none of these settings. O(addresses) for the first block of one.
+    /// elsewhere (address and ports of the alias, first and last, in host
+    /// order): for one without flows, whose state was lost. It rests from now
+    /// on: nobody else gets it before its hold-down ends. Nothing is told of
+    /// it. False: the subscriber cannot have it, for there is no such block,
+    /// or the settings do not let him; what there is of its ports rests with
+    /// nobody then. O(addresses) for the first block of one.
     pub fn hold_block(
         &mut self,
         subscriber: Ipv4Addr,
         alias: Ipv4Addr,
-        first_port: u16,
+        ports: (u16, u16),
         now_millis: u64,
     ) -> bool {
         self.begin(now_millis);
-        let is_inside = self.inside.is_empty() || self.inside.has(subscriber.to_bits());
-        if !is_inside || !self.is_alias(alias) {
+        if !self.is_alias(alias) {
             return false;
         }
-        let now = self.clock.now();
-        let interim = self
-            .config
-            .blocks
-            .as_ref()
-            .map_or(0, |blocks| blocks.interim_secs);
-        let most = self.config.blocks.as_ref().map_or(0, |blocks| blocks.most);
-        let random = &mut self.random;
-        let Some(tracked) = &mut self.tracked else {
+        let is_his = self.hold_for(subscriber, alias, ports);
+        if !is_his {
+            self.hold_for_nobody(alias, ports);
+        }
+        is_his
+    }
+
+    fn hold_for(&mut self, subscriber: Ipv4Addr, alias: Ipv4Addr, ports: (u16, u16)) -> bool {
+        let inside = subscriber.to_bits();
+        if !self.inside.is_empty() && !self.inside.has(inside) {
+            return false;
+        }
+        let (now, millis) = (self.clock.now(), self.clock.run_millis());
+        let (Some(tracked), Some(blocks)) = (&mut self.tracked, &self.config.blocks) else {
             return false;
         };
-        let Some(name) = tracked.enter(subscriber.to_bits()) else {
+        let is_whole = tracked
+            .pool
+            .as_ref()
+            .is_some_and(|pool| pool.layout().is_block(ports));
+        let name = match is_whole {
+            true => tracked.enter(inside, millis),
+            false => None,
+        };
+        let Some(name) = name else {
             return false;
         };
         let (Some(pool), Some(entry)) = (&mut tracked.pool, tracked.subscribers.get_mut(name))
         else {
             return false;
         };
-        if entry.blocks >= most {
+        if entry.blocks >= blocks.most {
             return false;
         }
-        let place = (super::word(alias), first_port);
-        let Some(block) = pool.claim(place, name, now, random) else {
+        let place = (super::word(alias), ports.0);
+        let Some(block) = pool.claim(place, name, now, &mut self.random) else {
             return false;
         };
         entry.home = pool.place_of(block).0 + 1;
@@ -421,12 +436,33 @@ impl Nat {
         if let Some(place) = pool.get_mut(block) {
             place.next = next;
         }
-        if interim > 0 {
+        if blocks.interim_secs > 0 {
             pool.tell_again(block);
         }
         true
     }
+
+    /// The free blocks that have some of these ports are nobody's until they
+    /// have rested.
+    fn hold_for_nobody(&mut self, alias: Ipv4Addr, (first, last): (u16, u16)) {
+        let now = self.clock.now();
+        let pool = self.tracked.as_mut().and_then(|of| of.pool.as_mut());
+        let Some(pool) = pool else {
+            return;
+        };
+        let mut port = Some(first);
+        while let Some(at) = port.filter(|port| *port <= last) {
+            let place = (super::word(alias), at);
+            pool.claim(place, NOBODY, now, &mut self.random);
+            // Behind this block, or one port on where there is none.
+            let row = pool.layout().row_at(at);
+            port = row.map_or(at, |(_, end)| end).checked_add(1);
+        }
+    }
 }
+
+/// The owner of a block that rests with nobody: no subscriber's name.
+pub(super) const NOBODY: u32 = SubscriberConfig::MOST as u32;
 
 impl Tracked {
     fn take_record(&mut self, of: [u8; 4], fields: &mut Fields<'_>) {

@@ -31,7 +31,8 @@ impl Tracked {
     pub fn new(config: &Config, seed: u64) -> Result<Option<Box<Self>>, BlocksError> {
         let of = &config.subscribers;
         of.check()?;
-        let is_wanted = config.blocks.is_some() || of.quotas.are_any() || !of.inside.is_empty();
+        let is_wanted =
+            config.blocks.is_some() || of.quotas.are_any() || !of.inside.is_empty() || of.counted;
         if !is_wanted {
             return Ok(None);
         }
@@ -41,8 +42,7 @@ impl Tracked {
                 error: error.to_string(),
             }
         };
-        let subscribers =
-            Subscribers::new(of.most, of.bits, seed).map_err(refused(of.most * 64))?;
+        let subscribers = Subscribers::new(of, seed).map_err(refused(of.most * 64))?;
         let mut pool = None;
         if let Some(blocks) = &config.blocks {
             let reckoning = Reckoning::new(config)?;
@@ -75,10 +75,10 @@ impl Tracked {
     }
 
     /// Enters a subscriber by an inside address in host order.
-    pub fn enter(&mut self, inside: u32) -> Option<u32> {
+    pub fn enter(&mut self, inside: u32, now_millis: u64) -> Option<u32> {
         let pool = &mut self.pool;
         // What is left of one that goes can be reckoned.
-        self.subscribers.enter(inside, &mut |entry| {
+        self.subscribers.enter(inside, now_millis, &mut |entry| {
             let (Some(pool), Some(block)) = (pool.as_mut(), entry.block.checked_sub(1)) else {
                 return true;
             };
@@ -142,7 +142,8 @@ impl Nat {
         self.config.exempt.clone_from(&config.exempt);
         let (former, next) = (&self.config.subscribers, &config.subscribers);
         let is_tracked = self.tracked.is_some();
-        let mut is_whole = (former.bits, former.most) == (next.bits, next.most);
+        let fixed = |of: &crate::SubscriberConfig| (of.bits, of.most, of.counted);
+        let mut is_whole = fixed(former) == fixed(next);
         is_whole &= is_tracked || !next.quotas.are_any() && next.inside.is_empty();
         match (&self.config.blocks, &config.blocks) {
             (None, None) => {}
@@ -178,14 +179,14 @@ impl Nat {
             return Ok(None);
         }
         self.tend_blocks(TENDED);
-        let inside = u32::from_be(source);
+        let (inside, millis) = (u32::from_be(source), self.clock.run_millis());
         let Some(tracked) = &mut self.tracked else {
             return Ok(None);
         };
         if !self.inside.is_empty() && !self.inside.has(inside) {
             return Ok(None);
         }
-        let name = tracked.enter(inside);
+        let name = tracked.enter(inside, millis);
         name.map(Some).ok_or(Verdict::TableFull)
     }
 
@@ -202,7 +203,8 @@ impl Nat {
         let entry = name.and_then(|name| self.entry(name));
         let (quotas, millis) = (&self.config.subscribers.quotas, self.clock.run_millis());
         let fits = entry.map_or(Ok(()), |entry| {
-            entry.fits_port(Class::of(of), quotas, millis)
+            let awaited = self.rules.awaited(entry.address);
+            entry.fits_port(Class::of(of), quotas, awaited, millis)
         });
         fits.map_err(|kind| self.over_quota(name, kind))
     }

@@ -3,7 +3,6 @@
 
 use packet::protocol;
 
-use super::create::SWEEP_A_FLOW;
 use super::pending_segments::Now;
 use crate::flow::{Flow, flag};
 use crate::index::First;
@@ -135,7 +134,7 @@ impl Nat {
                     foreseen => foreseen,
                 };
                 if self.quick_out(bytes, &parsed, hint.hash, port) {
-                    self.sweep(SWEEP_A_FLOW);
+                    self.sweep(self.swept_a_flow());
                     return Verdict::Translated;
                 }
             }
@@ -396,8 +395,13 @@ impl Nat {
             return self.helped::<OUT>(name, bytes, parsed);
         }
         let class = flow.class;
-        let used = if refreshes { now } else { flow.last_used };
+        let before = flow.last_used;
+        let used = if refreshes { now } else { before };
         touch::<OUT>(flow, used, bytes, parsed);
+        if OUT && tcp::is_refused(flow) {
+            // Who refuses a connection wants none (RFC 7857 §7.1).
+            flow.last_used = before;
+        }
         let turned = flow.class != class;
         if flow.has(flag::MAPPED) {
             self.refresh_shared(name, class);

@@ -35,6 +35,8 @@ pub struct Held {
     /// Where the next bytes go.
     end: usize,
     len_bytes: usize,
+    /// Those that went without having been taken.
+    lost: u64,
 }
 
 /// The shortest packet: what bounds the number of records.
@@ -52,6 +54,11 @@ impl Held {
 
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
+    }
+
+    /// How many went without having been taken.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Keeps some bytes; `None`: no room.
@@ -143,6 +150,7 @@ impl Held {
     fn pop(&mut self) {
         if let Some(record) = self.records.pop_front() {
             self.len_bytes -= record.len;
+            self.lost += u64::from(!record.taken);
             self.first = self.first.wrapping_add(1);
         }
     }

@@ -202,12 +202,19 @@ fn header(opcode: u8, code: ResultCode, lifetime_secs: u32, epoch_secs: u32) -> 
 }
 
 /// Writes the answer that refuses a request: the request as it came, with
-/// another header (RFC 6887 §8.2).
-pub fn refuse(out: &mut Vec<u8>, request: &[u8], code: ResultCode, epoch_secs: u32) {
+/// another header (RFC 6887 §8.2). `lifetime_secs`: what it is for, where that
+/// is another time than the code's.
+pub fn refuse(
+    out: &mut Vec<u8>,
+    request: &[u8],
+    (code, lifetime_secs): (ResultCode, Option<u32>),
+    epoch_secs: u32,
+) {
+    let lifetime_secs = lifetime_secs.unwrap_or(code.lifetime_secs());
     let opcode = request.get(1).copied().unwrap_or_default();
     let len = request.len().clamp(HEADER_LEN, MOST_BYTES);
     out.clear();
-    out.extend_from_slice(&header(opcode, code, code.lifetime_secs(), epoch_secs));
+    out.extend_from_slice(&header(opcode, code, lifetime_secs, epoch_secs));
     out.extend_from_slice(request.get(HEADER_LEN..len).unwrap_or_default());
     out.resize(len.next_multiple_of(4), 0);
 }

@@ -86,7 +86,8 @@ impl Options {
     /// Writes them into an answer; so many ports in a row were given.
     pub fn write(&self, out: &mut Vec<u8>, ports: u16) {
         out.extend_from_slice(&self.echo);
-        if let Some(set) = self.port_set {
+        // Of a single port there is none (RFC 7753 §4.1).
+        if let Some(set) = self.port_set.filter(|_| ports > 1) {
             let [high, low] = ports.to_be_bytes();
             let [first, second] = self.first_port(out).to_be_bytes();
             let parity = u8::from(set.parity);
@@ -121,6 +122,8 @@ pub fn read(mut rest: &[u8], opcode: Opcode) -> Result<Options, ResultCode> {
                 options.set_of_ports(data)?;
                 continue;
             }
+            // RFC 6887 §12.1.
+            (PREFER_FAILURE, Opcode::Peer) => return Err(ResultCode::MalformedRequest),
             (PREFER_FAILURE | FILTER, _) => return Err(ResultCode::MalformedOption),
             // A third party's mappings are not for others to ask for
             // (RFC 6887 §13.1), and what is not known cannot be done.

@@ -15,7 +15,7 @@
 //! port_range 2000-3000
 //! deny_incoming [yes|no]      same_ports, unregistered_only, carrier_grade,
 //!                             reset_on_address_change, reverse, proxy_only,
-//!                             inbound_refresh
+//!                             inbound_refresh, subscriber_counters
 //! mapping endpoint-independent | address-dependent | address-and-port-dependent
 //! filtering endpoint-independent | …
 //! timeout tcp_established 7440                in seconds; tcp_opening, udp, …
@@ -77,6 +77,8 @@ pub enum Switch {
     ProxyOnly,
     /// What comes in keeps flows alive, too.
     InboundRefresh,
+    /// Packets, mappings and refusals are counted for each subscriber.
+    SubscriberCounters,
 }
 
 /// What a line asks for.
@@ -373,6 +375,7 @@ fn switch(word: &str, words: &mut Words<'_>) -> Result<Statement, TextErrorKind>
         "reverse" => Switch::Reverse,
         "proxy_only" => Switch::ProxyOnly,
         "inbound_refresh" => Switch::InboundRefresh,
+        "subscriber_counters" => Switch::SubscriberCounters,
         _ => return Err(unknown(word)),
     };
     Ok(Statement::Switch(switch, is_on(words)?))

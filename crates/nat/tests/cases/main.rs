@@ -14,6 +14,7 @@ mod open;
 mod outgoing;
 mod special;
 mod trial;
+mod updates;
 mod voice;
 
 use lab::Random;

@@ -37,8 +37,9 @@ fn a_host_has_so_many_ports_and_others_have_theirs() {
         options: [port_set(ports, 100, 0), options].concat(),
         ..map(100)
     };
-    // A set as large as still fits; all of it or nothing where that is said.
-    assert_eq!(set(8, option(2, &[])).ask(&mut nat, 0).code(), QUOTA);
+    // A set as large as still fits; all of it or nothing cannot be said
+    // (RFC 7753 §4.1).
+    assert_eq!(set(8, option(2, &[])).ask(&mut nat, 0).code(), 6);
     assert_eq!(set(8, Vec::new()).ask(&mut nat, 0).ports(), 4);
     let answer = map(7).ask(&mut nat, 0);
     assert_eq!((answer.code(), answer.lifetime()), (QUOTA, 30));

@@ -94,8 +94,9 @@ fn only_who_knows_the_nonce_changes_a_mapping() {
             lifetime,
             ..map(4_000)
         };
-        let answer = other.ask(&mut nat, 0);
-        assert_eq!((answer.code(), answer.lifetime()), (2, 1_800));
+        // It hears how long that one lives (RFC 6887 §11.3).
+        let answer = other.ask(&mut nat, 600_000);
+        assert_eq!((answer.code(), answer.lifetime()), (2, 3_000));
     }
     // Nor all at once.
     let all = Ask {
@@ -134,12 +135,16 @@ fn all_mappings_of_a_protocol_are_deleted_together() {
     };
     assert_eq!(gone(UDP).ask(&mut nat, 0).code(), 0);
     assert_eq!(leases(&nat).len(), 4);
-    // With all protocols the port says nothing (RFC 6887 §11.1).
-    let gone = Ask {
-        port: 77,
-        ..gone(0)
-    };
-    assert_eq!(gone.ask(&mut nat, 0).code(), 0);
+    // A port of all protocols is none (RFC 6887 §11.3, §15.1).
+    for lifetime in [0, 100] {
+        let port_of_all = Ask {
+            port: 77,
+            lifetime,
+            ..gone(0)
+        };
+        assert_eq!(port_of_all.ask(&mut nat, 0).code(), 3);
+    }
+    assert_eq!(gone(0).ask(&mut nat, 0).code(), 0);
     let left = leases(&nat);
     assert_eq!((left.len(), left[0].inside), (1, ip(OTHER)));
 }
@@ -178,6 +183,12 @@ fn what_is_suggested_is_given_where_it_is_free() {
     let elsewhere = Ask {
         port: 4_003,
         options: exactly(),
+        ..elsewhere
+    };
+    // Exactly no port is nothing (RFC 6887 §13.2).
+    assert_eq!(elsewhere.ask(&mut nat, 0).code(), 6);
+    let elsewhere = Ask {
+        external_port: 40_001,
         ..elsewhere
     };
     assert_eq!(elsewhere.ask(&mut nat, 0).code(), 11);
@@ -311,6 +322,76 @@ fn a_peer_keeps_its_alias_end_beyond_the_flow() {
     }
 }
 
+/// RFC 6887 §12.3, §15: one that was lost is made again as it was or not at
+/// all, and none ends sooner than its flow.
+#[test]
+fn a_peer_gets_what_it_suggests_or_nothing() {
+    let mut nat = Nat::new(config()).unwrap();
+    let to = (STRANGER, 5_000);
+    let suggest = |port, external_port| Ask {
+        remote: Some(to),
+        external_port,
+        ..map(port)
+    };
+    let lost = suggest(4_000, 40_000).ask(&mut nat, 0);
+    assert_eq!(lost.external(), (ALIAS, 40_000));
+    let taken = suggest(4_001, 40_000).ask(&mut nat, 0);
+    assert_eq!((taken.code(), leases(&nat).len()), (11, 1));
+    let elsewhere = Ask {
+        external: OTHER.to_ipv6_mapped(),
+        ..suggest(4_001, 0)
+    };
+    assert_eq!(elsewhere.ask(&mut nat, 0).code(), 11);
+    // Of a flow that is there the end is told, whatever is suggested.
+    let (_, source) = send(&mut nat, UDP, (CLIENT, 4_002), to, 0);
+    let told = suggest(4_002, source.1 ^ 1).ask(&mut nat, 0);
+    assert_eq!((told.code(), told.external()), (0, source));
+    // Asked for a second, it lives as long as its flow: answered, five minutes.
+    let (_, source) = send(&mut nat, UDP, (CLIENT, 4_003), to, 0);
+    assert!(come(&mut nat, UDP, to, source, 0).is_some());
+    let short = Ask {
+        lifetime: 1,
+        ..suggest(4_003, 0)
+    };
+    let lifetime = short.ask(&mut nat, 10_000).lifetime();
+    assert!((289..=291).contains(&lifetime), "{lifetime}");
+}
+
+/// RFC 6887 §11.3: the ports that PCP itself is spoken at are nobody's.
+#[test]
+fn nobody_gets_the_ports_of_pcp_itself() {
+    let mut config = config();
+    config.ports = 5_348..=5_353;
+    let mut nat = Nat::new(config).unwrap();
+    let mut given = Vec::new();
+    for port in 4_000..4_006 {
+        let wish = Ask {
+            external_port: 5_351,
+            ..map(port)
+        };
+        let answer = wish.ask(&mut nat, 0);
+        if answer.code() == 0 {
+            given.push(answer.external().1);
+        }
+        let exactly = Ask {
+            options: option(2, &[]),
+            external_port: 5_350,
+            ..map(port + 100)
+        };
+        assert_ne!(exactly.ask(&mut nat, 0).code(), 0);
+    }
+    given.sort_unstable();
+    assert!(!given.is_empty() && given.iter().all(|port| ![5_350, 5_351].contains(port)));
+    // TCP has them.
+    let tcp = Ask {
+        protocol: TCP,
+        options: option(2, &[]),
+        external_port: 5_351,
+        ..map(4_000)
+    };
+    assert_eq!(tcp.ask(&mut nat, 0).external(), (ALIAS, 5_351));
+}
+
 #[test]
 fn a_peer_and_a_mapping_have_the_same_port() {
     let mut nat = Nat::new(config()).unwrap();
@@ -389,7 +470,10 @@ fn a_redirect_of_the_operators_serves_and_stays() {
     let mut nat = Nat::new(config()).unwrap();
     let redirect = Redirect::port(UDP, CLIENT, 4_000, 8_080);
     nat.rules_mut().insert(redirect).unwrap();
-    assert_eq!(map(4_000).ask(&mut nat, 0).external(), (ALIAS, 8_080));
+    let answer = map(4_000).ask(&mut nat, 0);
+    assert_eq!(answer.external(), (ALIAS, 8_080));
+    // It does not end (RFC 6887 §11.3).
+    assert_eq!(answer.lifetime(), u32::MAX);
     assert_eq!(leases(&nat), []);
     let gone = Ask {
         lifetime: 0,

@@ -61,9 +61,14 @@ fn each_wrong_request_has_its_answer() {
     refused(nat, &long, code::MALFORMED_REQUEST);
     refused(nat, &with(23, 9), code::ADDRESS_MISMATCH);
     refused(nat, &with(8, 1), code::ADDRESS_MISMATCH);
-    for protocol in [0, 1, 47, 132, 255] {
+    for protocol in [1, 47, 132, 255] {
         refused(nat, &with(36, protocol), code::UNSUPP_PROTOCOL);
     }
+    // A port of all protocols; all ports of all protocols.
+    refused(nat, &with(36, 0), code::MALFORMED_REQUEST);
+    let mut whole = map(0).bytes();
+    whole[36] = 0;
+    refused(nat, &whole, code::UNSUPP_PROTOCOL);
     refused(nat, &map(0).bytes(), code::NOT_AUTHORIZED);
     let mut peer = map(4_000);
     peer.remote = Some((STRANGER, 0));
@@ -101,9 +106,15 @@ fn each_wrong_option_has_its_answer() {
     ] {
         refused(&mut nat, &with(options).bytes(), wanted);
     }
-    let mut peer = with(option(2, &[]));
-    peer.remote = Some((STRANGER, 80));
-    refused(&mut nat, &peer.bytes(), code::MALFORMED_OPTION);
+    // RFC 6887 §12.1, §13.3.
+    for (option, wanted) in [
+        (option(2, &[]), code::MALFORMED_REQUEST),
+        (filter(STRANGER, 128, 0), code::MALFORMED_OPTION),
+    ] {
+        let mut peer = with(option);
+        peer.remote = Some((STRANGER, 80));
+        refused(&mut nat, &peer.bytes(), wanted);
+    }
     let mut exactly = with(option(2, &[]));
     exactly.external_port = 80;
     let answer = refused(&mut nat, &exactly.bytes(), code::CANNOT_PROVIDE_EXTERNAL);

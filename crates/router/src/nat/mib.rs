@@ -5,9 +5,11 @@
 //! million of them are copied nowhere (decision 083).
 //!
 //! - `objects`: names and values.
+//! - `maps`: all address and port maps, in order.
 //! - `thresholds`: when a notification is due.
 //! - `subagent`: the thread that speaks with the master.
 
+mod maps;
 mod objects;
 mod subagent;
 mod thresholds;
@@ -48,4 +50,21 @@ pub struct Thresholds {
     /// Notify when N subscribers, or more, have an outside address
     #[arg(long, value_name = "N", requires = "agentx", value_parser = clap::value_parser!(i32).range(0..))]
     pub notify_subscribers: Option<i32>,
+    /// Notify when a subscriber has N mappings, or more; needs
+    /// `subscriber_counters yes` in the rules
+    #[arg(long, value_name = "N", requires = "agentx", value_parser = clap::value_parser!(i32).range(1..))]
+    pub notify_subscriber_mappings: Option<i32>,
+}
+
+impl Snmp {
+    /// Whether an engine counts what managers are to be told.
+    pub fn check(&self, config: &nat::Config) -> anyhow::Result<()> {
+        let of_each = self.thresholds.notify_subscriber_mappings;
+        if of_each.is_some() && !config.subscribers.counted {
+            anyhow::bail!(
+                "--notify-subscriber-mappings tells how many mappings a subscriber has made: write `subscriber_counters yes` into the rules"
+            );
+        }
+        Ok(())
+    }
 }

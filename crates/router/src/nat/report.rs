@@ -180,6 +180,8 @@ pub fn counted(statistics: &Statistics, [flows, subscribers]: [usize; 2]) -> Val
         "flows_evicted": statistics.flows_evicted,
         "flows_removed": statistics.flows_removed,
         "flows_of_strangers": statistics.strangers,
+        "addresses_exhausted": statistics.addresses_exhausted,
+        "fragments_dropped": statistics.fragments_dropped,
         "mappings": statistics.mappings,
         "leases": statistics.leases,
         "subscribers": statistics.subscribers,

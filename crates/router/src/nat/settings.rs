@@ -425,7 +425,7 @@ impl Again {
         nat.set_timeouts(config.timeouts);
         if !has_all {
             warn!(
-                "what is new of subscribers' prefixes, max_subscribers, the size of blocks, reserve_ports and deterministic is for the next start"
+                "what is new of subscribers' prefixes, max_subscribers, subscriber_counters, the size of blocks, reserve_ports and deterministic is for the next start"
             );
         }
         config.limits.block_events = former.limits.block_events;
@@ -518,6 +518,7 @@ fn turn(switch: Switch, is_on: bool, config: &mut Config) {
         Switch::Reverse => config.mode.reverse = is_on,
         Switch::ProxyOnly => config.mode.proxy_only = is_on,
         Switch::InboundRefresh => config.inbound_refresh = is_on,
+        Switch::SubscriberCounters => config.subscribers.counted = is_on,
     }
 }
 

@@ -196,10 +196,9 @@ impl State {
         };
         let mut lost = Vec::new();
         for record in held.values() {
-            let (first, _) = record.ports;
             let has_it = engines
                 .iter_mut()
-                .any(|nat| nat.hold_block(record.inside, record.alias, first, now_millis));
+                .any(|nat| nat.hold_block(record.inside, record.alias, record.ports, now_millis));
             if !has_it {
                 lost.push(*record);
             }

@@ -84,6 +84,9 @@ impl Translation {
         let askers = Askers::open(&control, &beside.snmp)?;
         let log = beside.log.open()?;
         let (engines, beginning) = state.begin(&settings, parts, tun::now_millis())?;
+        if let Some(nat) = engines.first() {
+            beside.snmp.check(nat.config())?;
+        }
         let translation = Self {
             settings,
             shared,

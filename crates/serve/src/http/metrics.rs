@@ -6,6 +6,7 @@
 
 mod families;
 mod forwarding;
+mod history;
 mod subagents;
 
 use std::fmt::Write as _;
@@ -282,6 +283,9 @@ impl Scrape {
         self.nat.write(out);
         if let Some(status) = &self.forwarding {
             forwarding::write(status, out);
+        }
+        if let Some(gauge) = self.shared.history.get() {
+            history::write(&gauge.status(), out);
         }
         self.of_namespaces(out);
     }

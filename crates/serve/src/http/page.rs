@@ -62,6 +62,7 @@ static WRITTEN: &[File] = &[
     module("/assets/log.js", include_bytes!("page/log.js")),
     module("/assets/look.js", include_bytes!("page/look.js")),
     module("/assets/flaps.js", include_bytes!("page/flaps.js")),
+    module("/assets/nat.js", include_bytes!("page/nat.js")),
     module("/assets/overview.js", include_bytes!("page/overview.js")),
     module("/assets/api.js", include_bytes!("page/api.js")),
     module("/assets/chooser.js", include_bytes!("page/chooser.js")),

@@ -80,6 +80,8 @@ pub struct Shared {
     pub snmp: OnceLock<crate::snmp::Gauge>,
     /// How forwarding at XDP stands, where it is told.
     pub forwarding: OnceLock<crate::forwarding::Gauge>,
+    /// How the history is, where one is kept.
+    pub history: OnceLock<crate::namespace_service::HistoryGauge>,
 }
 
 /// Whose request it is.
@@ -155,6 +157,7 @@ impl Shared {
             nat: Translation::default(),
             snmp: OnceLock::new(),
             forwarding: OnceLock::new(),
+            history: OnceLock::new(),
         }
     }
 

@@ -11,6 +11,7 @@ use http::request::Parts;
 use serde_json::{Value, json};
 
 use super::definition::TABLES;
+use super::nat;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::shared::Shared;
@@ -56,6 +57,7 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
         },
         "tables": rows,
         "feeders": status::feeders(&tables),
+        "translation": nat::is_told(shared, request).map(|is_told| json!({"told": is_told})),
     });
     let mut response = Response::new(Body::from(format!("{said}\n")));
     let headers = response.headers_mut();
@@ -127,6 +129,13 @@ pub fn schema() -> Value {
                 "type": "array",
                 "description": "Those who feed rows beside the kernel's: `source=NAME`",
                 "items": feeder_schema()
+            },
+            "translation": {
+                "type": ["object", "null"],
+                "description": "Whether a translation is there to be asked, and whether who asks this is told of it",
+                "properties": {"told": {"type": "boolean"}},
+                "required": ["told"],
+                "additionalProperties": false
             }
         },
         "required": ["version", "namespaces", "generation", "mirror", "tables", "feeders"],

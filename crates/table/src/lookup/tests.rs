@@ -197,6 +197,53 @@ fn by_an_object_the_source_is_open_where_its_scope_counts() {
     assert_eq!(decided([10, 2, 0, 1]), (of_route, None));
 }
 
+/// The object tells that its gateway was the host itself when it was made.
+#[test]
+fn by_an_object_of_host_scope_the_gateway_is_open() {
+    let object = |id: u32, scope: u8| {
+        Change::PutNexthop(Nexthop {
+            id,
+            scope,
+            link: Some(4),
+            gateway: Some([10, 3, 0, 3].into()),
+            ..Nexthop::default()
+        })
+    };
+    let by_object = |prefix: &str, id: u32, repeats: bool| {
+        let Change::PutRoute(mut row, placement) = route(254, prefix, kind::UNICAST, 4) else {
+            unreachable!()
+        };
+        row.body.nexthop_id = Some(id);
+        row.body.next_hops = match repeats {
+            true => NextHops::One(NextHop {
+                link: 4,
+                weight: 1,
+                gateway: Some([10, 3, 0, 3].into()),
+                ..NextHop::default()
+            }),
+            false => NextHops::None,
+        };
+        Change::PutRoute(row, placement)
+    };
+    let writer = written([
+        link(4, "em2", None, None),
+        object(7, scope::HOST),
+        object(8, scope::LINK),
+        by_object("10.1.0.0/16", 7, false),
+        by_object("10.2.0.0/16", 7, true),
+        by_object("10.3.0.0/16", 8, false),
+        by_object("10.4.0.0/16", 8, true),
+    ]);
+    let open = |to: [u8; 4]| {
+        let packet = Packet::to(to.into());
+        writer.tables().route_of(&packet).unwrap().open
+    };
+    for (second, expected) in [(1, true), (2, true), (3, false), (4, false)] {
+        let open = open([10, second, 0, 1]);
+        assert_eq!(open == Some(Open::Scope), expected, "10.{second}: {open:?}");
+    }
+}
+
 /// One that came in by a link that does not forward ends here, or nowhere.
 #[test]
 fn what_comes_in_is_for_the_host_where_the_link_does_not_forward() {

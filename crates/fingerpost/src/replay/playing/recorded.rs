@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use feed::recording::{Replay, ReplayLimits};
+use linux::recording::format::kind;
 use linux::recording::{Input, Player, Progress, Record};
 use table::Limits;
 
@@ -26,6 +27,19 @@ pub struct Recorded {
     held: Option<Held>,
     /// When the first record was replayed, of those that have their time.
     began: Option<Instant>,
+    /// Kind and namespace of the record behind the end that was wanted.
+    beyond: Option<(u16, u32)>,
+}
+
+/// How far a history is known behind the end that was wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// What came until then stands before it.
+    Known,
+    /// Events of about then were lost.
+    Lost,
+    /// Nothing is known from the last record on.
+    Ends,
 }
 
 struct Held {
@@ -55,6 +69,42 @@ impl Recorded {
             has_begun: false,
             held: None,
             began: None,
+            beyond: None,
+        }
+    }
+
+    /// How far a history is known of a namespace, behind the end that was
+    /// wanted: reads until a record says that. Nothing is replayed any more.
+    pub fn reaches(&mut self, inode: u64, name: &str) -> Reach {
+        let number = self.player.number_of(inode, name);
+        while let Some((kind, namespace)) = self.beyond.take() {
+            match kind {
+                kind::ALIVE => return Reach::Known,
+                // A part's beginning names all, whatever was lost.
+                kind::NAMESPACE => {}
+                _ if Some(namespace) != number => {}
+                kind::GAP | kind::OVERRUN => return Reach::Lost,
+                _ => return Reach::Known,
+            }
+            self.beyond = self.next_beyond();
+        }
+        Reach::Ends
+    }
+
+    /// The next record, of this file or of one that goes on with it.
+    fn next_beyond(&mut self) -> Option<(u16, u32)> {
+        loop {
+            let file = self.files.front_mut()?;
+            let head = file.reader.head();
+            if let Some(record) = file.reader.next_record().ok()? {
+                return Some((record.kind, record.namespace));
+            }
+            self.files.pop_front();
+            let next = self.files.front()?.reader.head();
+            let goes_on = next.run_micros == head.run_micros && next.part == head.part + 1;
+            if !goes_on {
+                return None;
+            }
         }
     }
 
@@ -175,6 +225,7 @@ impl Recorded {
         if let Some(end) = self.until.map(|until| until.micros(progress))
             && record.at_micros > end
         {
+            self.beyond = Some((record.kind, record.namespace));
             self.player.reach(end);
             return Step::End(End::Whole);
         }

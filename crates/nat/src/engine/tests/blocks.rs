@@ -84,6 +84,12 @@ pub(super) fn audit(nat: &Nat) {
     let Some(pool) = &tracked.pool else {
         return;
     };
+    // What rests with nobody is in no list.
+    let of_nobody = (0..pool.places() as u32).filter(|block| {
+        let owner = pool.get(*block).unwrap().owner;
+        owner == super::taking_up::NOBODY + 1
+    });
+    owned.extend(of_nobody);
     assert_eq!(pool.taken(), owned.len());
     for block in 0..pool.places() as u32 {
         let (all, mapped) = used.remove(&block).unwrap_or_default();
@@ -112,7 +118,7 @@ fn audit_blocks(nat: &Nat, name: u32, entry: &Subscriber, owned: &mut BTreeSet<u
     assert_eq!(entry.blocks, dynamic);
 }
 
-fn with_blocks(size: u16, most: u8) -> Config {
+pub(super) fn with_blocks(size: u16, most: u8) -> Config {
     let mut config = config(20_000);
     config.limits.block_events = 1_000;
     config.blocks = Some(Blocks {

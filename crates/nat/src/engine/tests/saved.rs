@@ -215,13 +215,13 @@ fn a_block_that_a_record_tells_of_rests_with_whom_it_was() {
         ..Blocks::default()
     });
     let mut nat = Nat::new(config).unwrap();
-    assert!(nat.hold_block(HOST, ALIAS, 40_064, 1_000));
+    let (lower, upper) = ((40_000, 40_063), (40_064, 40_127));
+    assert!(nat.hold_block(HOST, ALIAS, upper, 1_000));
     super::books::audit(&nat);
-    // It is his, and he has as many as he may.
-    assert!(!nat.hold_block(host(1), ALIAS, 40_064, 1_000));
-    assert!(!nat.hold_block(HOST, ALIAS, 40_000, 1_000));
-    assert!(!nat.hold_block(host(1), REMOTE, 40_000, 1_000));
-    assert!(!nat.hold_block(host(1), ALIAS, 30_000, 1_000));
+    // It is his; elsewhere are none.
+    assert!(!nat.hold_block(host(1), ALIAS, upper, 1_000));
+    assert!(!nat.hold_block(host(1), REMOTE, lower, 1_000));
+    assert!(!nat.hold_block(host(1), ALIAS, (30_000, 30_063), 1_000));
     // Who tells of it knows it already.
     assert_eq!(nat.next_block_event(), None);
     let of = |number, now, nat: &mut Nat| out(nat, (host(number), 1), (REMOTE, 53), now);
@@ -234,6 +234,62 @@ fn a_block_that_a_record_tells_of_rests_with_whom_it_was() {
     assert_eq!((verdict, port >= 40_064), (Verdict::Translated, true));
     assert_eq!(of(2, 122_000, &mut late).0, Verdict::Translated);
     super::books::audit(&late);
+}
+
+/// A record of blocks of another size, or of one that its subscriber cannot
+/// have any more: until it has rested nobody gets a port of it.
+#[test]
+fn ports_of_a_block_that_is_none_any_more_rest_with_nobody() {
+    let blocks = |size, most| {
+        let mut config = config(1_000);
+        config.limits.block_events = 100;
+        // 256 ports.
+        config.ports = 40_000..=40_255;
+        config.blocks = Some(Blocks {
+            size,
+            most,
+            ..Blocks::default()
+        });
+        Nat::new(config).unwrap()
+    };
+    let of = |number, now, nat: &mut Nat| out(nat, (host(number), 1), (REMOTE, 53), now);
+    // Size now, size then, first port then, and what of 256 ports is free.
+    for (size, first, last, free) in [
+        (128, 40_000, 40_063, 40_128..=40_255),
+        (128, 40_064, 40_127, 40_128..=40_255),
+        (128, 40_100, 40_150, 1..=0),
+        (64, 40_000, 40_127, 40_128..=40_255),
+        (100, 40_050, 40_199, 1..=0),
+        (128, 39_000, 40_063, 40_128..=40_255),
+    ] {
+        let mut nat = blocks(size, 1);
+        assert!(!nat.hold_block(HOST, ALIAS, (first, last), 1_000));
+        // The same again changes nothing.
+        assert!(!nat.hold_block(host(9), ALIAS, (first, last), 1_000));
+        super::books::audit(&nat);
+        let mut got = 0;
+        for number in 0..8 {
+            let (verdict, port) = of(number, 60_000, &mut nat);
+            if verdict == Verdict::Translated {
+                assert!(free.contains(&port), "{size} {first}: {port}");
+                got += 1;
+            }
+        }
+        assert_eq!(got > 0, !free.is_empty(), "{size} {first}");
+        nat.maintain(122_000, 1_000);
+        let after =
+            (20..28).filter(|number| of(*number, 122_000, &mut nat).0 == Verdict::Translated);
+        assert!(after.count() > 0, "{size} {first}: free again");
+        super::books::audit(&nat);
+    }
+    // One block more than he may have.
+    let mut nat = blocks(128, 1);
+    assert!(nat.hold_block(HOST, ALIAS, (40_000, 40_127), 1_000));
+    assert!(!nat.hold_block(HOST, ALIAS, (40_128, 40_255), 1_000));
+    assert_eq!(of(1, 60_000, &mut nat).0, Verdict::PortsExhausted);
+    let (verdict, port) = of(0, 60_000, &mut nat);
+    assert_eq!((verdict, port < 40_128), (Verdict::Translated, true));
+    super::books::audit(&nat);
 }
 
 #[test]

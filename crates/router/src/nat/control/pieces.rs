@@ -36,6 +36,8 @@ pub enum Wanted {
     Rows(Table, usize),
     Clear(Filter),
     Who(Ipv4Addr, u16),
+    /// The subscriber of an inside address.
+    SubscriberAt(Ipv4Addr),
     Reload,
     Statistics,
 }
@@ -211,6 +213,10 @@ impl Job {
             Wanted::Who(alias, port) => {
                 let found = nat.block_of((*alias).into(), *port);
                 (Rows::Blocks(found.into_iter().collect()), None)
+            }
+            Wanted::SubscriberAt(inside) => {
+                let found = nat.subscriber_at(*inside);
+                (Rows::Subscribers(found.into_iter().collect()), None)
             }
             Wanted::Reload => (Rows::None, None),
         };

@@ -109,14 +109,24 @@ fn lease(row: &LeaseView) -> Value {
 pub fn subscriber(row: &SubscriberView) -> Value {
     let classes = |[tcp, udp, other]: [u32; 3]| json!({"tcp": tcp, "udp": udp, "other": other});
     let [tcp, udp] = row.half_open;
-    json!({
+    let mut said = json!({
         "subscriber": row.subscriber.to_string(),
         "alias": row.alias,
         "ports": classes(row.ports),
         "sessions": classes(row.sessions),
         "half_open": {"tcp": tcp, "udp": udp},
         "blocks": row.blocks,
-    })
+    });
+    if let Some(counted) = &row.counted {
+        said["counted"] = json!({
+            "translated": counted.translated,
+            "addresses_made": counted.addresses_made,
+            "mappings_made": counted.mappings_made,
+            "addresses_exhausted": counted.addresses_exhausted,
+            "refused": counted.refused,
+        });
+    }
+    said
 }
 
 /// A block.

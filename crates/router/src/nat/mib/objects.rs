@@ -1,9 +1,8 @@
 //! What NATV2-MIB (RFC 7659 §4) has of a translation. All its workers are one
 //! instance with one pool; realms are `internal` and `external`.
 //!
-//! Left out, for the engine keeps no such thing: tables of all address and
-//! port maps (in an order that its tables do not have: `nat show` tells
-//! them), what was counted for each subscriber, drops of fragments.
+//! What was counted for each subscriber is told where that is asked for
+//! (`subscriber_counters yes`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,7 +16,8 @@ use snmp::agentx::OwnedValue;
 use snmp::mib::{Mib, WalkSink};
 use translation::request::Table;
 
-use super::thresholds::{INSTANCE_SECS, POOL_SECS, Values};
+use super::maps::{self, Maps, Part};
+use super::thresholds::{INSTANCE_SECS, POOL_SECS, SUBSCRIBER_SECS, Values};
 use super::{NATV2, Thresholds};
 use crate::nat::control::answers::Overview;
 use crate::nat::control::pieces::{Asking, Place, Rows, Wanted};
@@ -28,8 +28,56 @@ const INSTANCE: [u32; 3] = [2, 1, 1];
 const PROTOCOL: [u32; 3] = [2, 2, 1];
 const POOL: [u32; 3] = [2, 3, 1];
 const RANGE: [u32; 3] = [2, 4, 1];
-/// Columns of a subscriber that are told.
-const SUBSCRIBER_COLUMNS: [u32; 10] = [2, 3, 4, 5, 6, 7, 14, 15, 16, 17];
+const ADDRESS_MAP: [u32; 3] = [2, 5, 1];
+const PORT_MAP: [u32; 3] = [2, 6, 1];
+/// Columns of a subscriber, and those that are told where it is counted.
+const SUBSCRIBER_COLUMNS: [u32; 15] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17];
+const COUNTED_COLUMNS: std::ops::RangeInclusive<u32> = 8..=12;
+/// Columns of an address map and of a port map.
+const ADDRESS_MAP_COLUMNS: std::ops::RangeInclusive<u32> = 6..=12;
+const PORT_MAP_COLUMNS: std::ops::RangeInclusive<u32> = 7..=14;
+/// `internal`, an IPv4 address, and a number: the alias address, so that a
+/// map has the same one as long as it is there.
+const ADDRESS_MAP_INDEX: [Part; 17] = [
+    Part::Same(1),
+    Part::Same(8),
+    Part::Same(b'i' as u32),
+    Part::Same(b'n' as u32),
+    Part::Same(b't' as u32),
+    Part::Same(b'e' as u32),
+    Part::Same(b'r' as u32),
+    Part::Same(b'n' as u32),
+    Part::Same(b'a' as u32),
+    Part::Same(b'l' as u32),
+    Part::Same(IPV4 as u32),
+    Part::Same(4),
+    Part::Bits(8),
+    Part::Bits(8),
+    Part::Bits(8),
+    Part::Bits(8),
+    Part::Bits(32),
+];
+/// The protocol, `external`, an IPv4 address, and a port.
+const PORT_MAP_INDEX: [Part; 18] = [
+    Part::Same(1),
+    Part::Bits(8),
+    Part::Same(8),
+    Part::Same(b'e' as u32),
+    Part::Same(b'x' as u32),
+    Part::Same(b't' as u32),
+    Part::Same(b'e' as u32),
+    Part::Same(b'r' as u32),
+    Part::Same(b'n' as u32),
+    Part::Same(b'a' as u32),
+    Part::Same(b'l' as u32),
+    Part::Same(IPV4 as u32),
+    Part::Same(4),
+    Part::Bits(8),
+    Part::Bits(8),
+    Part::Bits(8),
+    Part::Bits(8),
+    Part::Bits(16),
+];
 /// An engine has fewer places than this: with the engine's number above them
 /// they are an index.
 const PLACES_BITS: u32 = 24;
@@ -37,8 +85,6 @@ const PLACES_BITS: u32 = 24;
 const PIECE: usize = 256;
 /// `InetAddressType`: ipv4 (RFC 4001).
 const IPV4: i32 = 1;
-/// `natv2SubscriberNotificationInterval`, by default.
-const SUBSCRIBER_SECS: u32 = 60;
 /// No threshold.
 const NONE: i32 = -1;
 
@@ -47,8 +93,13 @@ const NONE: i32 = -1;
 pub struct Objects<'a> {
     small: BTreeMap<Vec<u32>, OwnedValue>,
     asking: RefCell<&'a mut Asking>,
+    maps: RefCell<&'a mut Maps>,
+    /// The alias addresses, in order: what has one is of the pool.
+    pool: Vec<Ipv4Addr>,
     started_ticks: u32,
     quota: u32,
+    is_counted: bool,
+    threshold: Option<i32>,
     /// The translation did not answer: what was told is not whole.
     failed: Cell<bool>,
 }
@@ -58,6 +109,7 @@ impl<'a> Objects<'a> {
     /// started.
     pub fn look(
         asking: &'a mut Asking,
+        maps: &'a mut Maps,
         thresholds: &Thresholds,
         started_ticks: u32,
     ) -> Result<(Self, Seen)> {
@@ -72,6 +124,10 @@ impl<'a> Objects<'a> {
         let objects = Self {
             small: small.all(),
             asking: RefCell::new(asking),
+            maps: RefCell::new(maps),
+            pool: sorted(&overview.config.addresses),
+            is_counted: overview.config.subscribers.counted,
+            threshold: thresholds.notify_subscriber_mappings,
             started_ticks,
             quota: if quota == u32::MAX { 0 } else { quota },
             failed: Cell::new(false),
@@ -96,10 +152,6 @@ impl<'a> Objects<'a> {
             self.failed.set(true);
             return (Vec::new(), None);
         };
-        let index_of = |engine: usize, place: u32| {
-            let engine = u32::try_from(engine).unwrap_or(u32::MAX >> PLACES_BITS);
-            ((engine << PLACES_BITS) | place).saturating_add(1)
-        };
         let Rows::Subscribers(rows) = piece.rows else {
             return (Vec::new(), None);
         };
@@ -112,6 +164,7 @@ impl<'a> Objects<'a> {
 
     fn subscriber_value(&self, column: u32, row: &SubscriberView) -> OwnedValue {
         let of = row.subscriber;
+        let counted = row.counted.unwrap_or_default();
         let bits = 32 - (of.last.to_bits() ^ of.first.to_bits()).count_ones();
         match column {
             2 => text("internal"),
@@ -120,11 +173,146 @@ impl<'a> Objects<'a> {
             5 => OwnedValue::Gauge32(bits),
             6 => OwnedValue::Gauge32(row.alias.is_some().into()),
             7 => OwnedValue::Gauge32(row.ports.iter().sum()),
-            14 => OwnedValue::TimeTicks(self.started_ticks),
+            8 => OwnedValue::Counter64(counted.translated),
+            9 => OwnedValue::Counter64(counted.addresses_made),
+            10 => OwnedValue::Counter64(counted.mappings_made),
+            11 => OwnedValue::Counter64(counted.addresses_exhausted),
+            12 => OwnedValue::Counter64(counted.refused),
+            // Its place may have been another's before.
+            14 => OwnedValue::TimeTicks(
+                self.started_ticks
+                    .saturating_add((counted.since_millis / 10) as u32),
+            ),
             15 => OwnedValue::Gauge32(self.quota),
-            16 => OwnedValue::Integer(NONE),
+            16 => threshold(self.threshold),
             _ => OwnedValue::Gauge32(SUBSCRIBER_SECS),
         }
+    }
+
+    fn subscriber_columns(&self) -> impl Iterator<Item = u32> {
+        let is_told = |one: &u32| self.is_counted || !COUNTED_COLUMNS.contains(one);
+        SUBSCRIBER_COLUMNS.into_iter().filter(is_told)
+    }
+
+    /// The index of the subscriber of an inside address; 0: there is none.
+    fn subscriber_of(&self, inside: Ipv4Addr) -> u32 {
+        let asking = &mut **self.asking.borrow_mut();
+        let mut found = 0;
+        let mut place = Some(Place::default());
+        while let Some(from) = place {
+            let Ok(piece) = asking.ask(Wanted::SubscriberAt(inside), from) else {
+                self.failed.set(true);
+                return 0;
+            };
+            if let Rows::Subscribers(rows) = &piece.rows
+                && let Some(row) = rows.first()
+            {
+                found = index_of(from.engine(), row.place);
+            }
+            place = piece.next.filter(|_| found == 0);
+        }
+        found
+    }
+
+    fn address_map(&self, index: u64) -> Option<(u64, ())> {
+        let maps = &mut **self.maps.borrow_mut();
+        let collect = |sink: &mut dyn FnMut(u64, ())| maps::all_addresses(&self.asking, sink);
+        self.or_fail(maps.addresses.at_or_behind(index, collect))
+    }
+
+    fn port_map(&self, index: u64) -> Option<(u64, maps::End)> {
+        let maps = &mut **self.maps.borrow_mut();
+        let collect = |sink: &mut dyn FnMut(u64, maps::End)| maps::all_ports(&self.asking, sink);
+        self.or_fail(maps.ports.at_or_behind(index, collect))
+    }
+
+    /// Pool 1, or none.
+    fn pool_of(&self, alias: Ipv4Addr) -> OwnedValue {
+        OwnedValue::Gauge32(self.pool.binary_search(&alias).is_ok().into())
+    }
+
+    fn or_fail<T>(&self, found: Result<Option<T>>) -> Option<T> {
+        found.unwrap_or_else(|_| {
+            self.failed.set(true);
+            None
+        })
+    }
+
+    fn address_map_value(&self, column: u32, index: u64) -> OwnedValue {
+        let (inside, alias) = maps::addresses_of(index);
+        match column {
+            6 | 9 => OwnedValue::Integer(IPV4),
+            7 => octets(inside),
+            8 => text("external"),
+            10 => octets(alias),
+            11 => self.pool_of(alias),
+            _ => OwnedValue::Gauge32(self.subscriber_of(inside)),
+        }
+    }
+
+    fn port_map_value(&self, column: u32, index: u64, (inside, port): maps::End) -> OwnedValue {
+        let (inside, alias) = (Ipv4Addr::from_bits(inside), index >> 16);
+        match column {
+            7 => text("internal"),
+            8 | 10 => OwnedValue::Integer(IPV4),
+            9 | 11 => octets(inside),
+            12 => OwnedValue::Gauge32(port.into()),
+            13 => self.pool_of(Ipv4Addr::from_bits(alias as u32)),
+            _ => OwnedValue::Gauge32(self.subscriber_of(inside)),
+        }
+    }
+
+    /// All maps behind a name, column by column.
+    fn walk_maps(&self, after: &[u32], sink: &mut WalkSink<'_>) -> ControlFlow<()> {
+        self.walk_table(after, &ADDRESS_TABLE, sink)?;
+        self.walk_table(after, &PORT_TABLE, sink)
+    }
+
+    fn walk_table(
+        &self,
+        after: &[u32],
+        table: &MapTable,
+        sink: &mut WalkSink<'_>,
+    ) -> ControlFlow<()> {
+        let entry = [&NATV2[..], &table.entry].concat();
+        let (first, behind) = match after.strip_prefix(&entry[..]) {
+            Some([]) => (0, &[][..]),
+            Some([column, behind @ ..]) => (*column, behind),
+            None if after < &entry[..] => (0, &[][..]),
+            None => return ControlFlow::Continue(()),
+        };
+        for column in table.columns.clone().filter(|one| *one >= first) {
+            let mut next = match column == first {
+                true => maps::behind(table.index, behind),
+                false => Some(0),
+            };
+            while let Some((index, value)) = next.and_then(|next| (table.row)(self, column, next)) {
+                let name = [&entry[..], &[column], &maps::name_of(table.index, index)].concat();
+                sink(&name, value.value())?;
+                next = index.checked_add(1);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn get_map(&self, table: &MapTable, instance: &[u32]) -> OwnedValue {
+        let [column, rest @ ..] = instance else {
+            return OwnedValue::NoSuchObject;
+        };
+        if !table.columns.contains(column) {
+            return OwnedValue::NoSuchObject;
+        }
+        // A whole name is the one before what is behind it.
+        let index = match maps::behind(table.index, rest) {
+            Some(behind) => behind.checked_sub(1),
+            None => Some(u64::MAX),
+        };
+        let index = index.filter(|index| maps::name_of(table.index, *index) == rest);
+        let found = index.and_then(|index| {
+            let (at, value) = (table.row)(self, *column, index)?;
+            (at == index).then_some(value)
+        });
+        found.unwrap_or(OwnedValue::NoSuchInstance)
     }
 
     /// All subscribers behind a name, column by column.
@@ -137,7 +325,7 @@ impl<'a> Objects<'a> {
             None if after < &entry[..] => (0, 0),
             None => return ControlFlow::Continue(()),
         };
-        for known in SUBSCRIBER_COLUMNS.into_iter().filter(|one| *one >= column) {
+        for known in self.subscriber_columns().filter(|one| *one >= column) {
             // Index 0 is nobody's.
             let mut from = Some(if known == column {
                 index.saturating_add(1)
@@ -161,7 +349,7 @@ impl<'a> Objects<'a> {
         let [column, rest @ ..] = instance else {
             return OwnedValue::NoSuchObject;
         };
-        if !SUBSCRIBER_COLUMNS.contains(column) {
+        if !self.subscriber_columns().any(|known| known == *column) {
             return OwnedValue::NoSuchObject;
         }
         let index = match rest {
@@ -194,11 +382,17 @@ impl<'a> Objects<'a> {
 
 impl Mib for Objects<'_> {
     fn get(&self, names: &[&[u32]], sink: &mut dyn FnMut(usize, Value<'_>)) {
-        let entry = [&NATV2[..], &SUBSCRIBERS].concat();
         for (place, name) in names.iter().enumerate() {
-            let value = match name.strip_prefix(&entry[..]) {
-                Some(instance) => self.get_subscriber(instance),
-                None => self.get_small(name),
+            let value = match name
+                .strip_prefix(&NATV2[..])
+                .and_then(|of| of.split_at_checked(3))
+            {
+                Some((entry, instance)) if entry == SUBSCRIBERS => self.get_subscriber(instance),
+                Some((entry, instance)) if entry == ADDRESS_MAP => {
+                    self.get_map(&ADDRESS_TABLE, instance)
+                }
+                Some((entry, instance)) if entry == PORT_MAP => self.get_map(&PORT_TABLE, instance),
+                _ => self.get_small(name),
             };
             sink(place, value.value());
         }
@@ -217,7 +411,43 @@ impl Mib for Objects<'_> {
                 return;
             }
         }
+        let _ = self.walk_maps(after, sink);
     }
+}
+
+/// A table of maps: its columns, its index, and the first row at or behind
+/// an index, with what a column says of it.
+struct MapTable {
+    entry: [u32; 3],
+    columns: std::ops::RangeInclusive<u32>,
+    index: &'static [Part],
+    row: fn(&Objects<'_>, u32, u64) -> Option<(u64, OwnedValue)>,
+}
+
+const ADDRESS_TABLE: MapTable = MapTable {
+    entry: ADDRESS_MAP,
+    columns: ADDRESS_MAP_COLUMNS,
+    index: &ADDRESS_MAP_INDEX,
+    row: |of, column, index| {
+        let (index, ()) = of.address_map(index)?;
+        Some((index, of.address_map_value(column, index)))
+    },
+};
+
+const PORT_TABLE: MapTable = MapTable {
+    entry: PORT_MAP,
+    columns: PORT_MAP_COLUMNS,
+    index: &PORT_MAP_INDEX,
+    row: |of, column, index| {
+        let (index, end) = of.port_map(index)?;
+        Some((index, of.port_map_value(column, index, end)))
+    },
+};
+
+/// The index of a subscriber: its engine's number and its place there.
+pub fn index_of(engine: usize, place: u32) -> u32 {
+    let engine = u32::try_from(engine).unwrap_or(u32::MAX >> PLACES_BITS);
+    ((engine << PLACES_BITS) | place).saturating_add(1)
 }
 
 /// What thresholds are held against, and notifications tell.
@@ -316,8 +546,12 @@ impl Small<'_> {
         let made = Protocol::ALL.map(|of| statistics.of(of).mappings_made);
         let translated = Protocol::ALL.map(|of| statistics.of(of).translated);
         let refused = Protocol::ALL.map(|of| statistics.of(of).refused);
-        let full = statistics.packets(Direction::Out, Verdict::TableFull);
-        let failed = refused.iter().sum::<u64>().saturating_sub(full);
+        // Fragments that find no room are told as a full table as well.
+        let too_many = statistics.packets(Direction::Out, Verdict::TableFull);
+        let full = too_many.saturating_sub(statistics.fragments_refused);
+        let addressless = statistics.addresses_exhausted;
+        let failed = refused.iter().sum::<u64>();
+        let failed = failed.saturating_sub(too_many + addressless);
         let fragments = match config.limits.fragments.held_bytes {
             0 => 1,
             _ => 2,
@@ -337,7 +571,9 @@ impl Small<'_> {
             (11, OwnedValue::Counter64(made.iter().sum())),
             (12, OwnedValue::Counter64(0)),
             (13, OwnedValue::Counter64(full)),
+            (15, OwnedValue::Counter64(addressless)),
             (16, OwnedValue::Counter64(failed)),
+            (17, OwnedValue::Counter64(statistics.fragments_dropped)),
             (18, packets(Verdict::HelperRefused)),
             (19, OwnedValue::TimeTicks(self.started_ticks)),
             (20, threshold(self.thresholds.notify_subscribers)),
@@ -368,7 +604,9 @@ impl Small<'_> {
         let statistics = &self.overview.statistics;
         let config = &self.overview.config;
         let made = Protocol::ALL.map(|of| statistics.of(of).mappings_made);
+        let addressless = statistics.addresses_exhausted;
         let exhausted = statistics.packets(Direction::Out, Verdict::PortsExhausted);
+        let exhausted = exhausted.saturating_sub(addressless);
         let percent = |at: Option<u8>| threshold(at.map(i32::from));
         let mut all = vec![
             (3, text("external")),
@@ -377,6 +615,7 @@ impl Small<'_> {
             (6, OwnedValue::Gauge32((*config.ports.end()).into())),
             (8, OwnedValue::Gauge32(gauge(all_mappings(self.overview)))),
             (10, OwnedValue::Counter64(made.iter().sum())),
+            (11, OwnedValue::Counter64(addressless)),
             (12, OwnedValue::Counter64(exhausted)),
             (13, OwnedValue::TimeTicks(self.started_ticks)),
             (14, percent(self.thresholds.notify_pool_low)),
@@ -423,12 +662,16 @@ fn octets(address: Ipv4Addr) -> OwnedValue {
     OwnedValue::OctetString(address.octets().into())
 }
 
-/// Addresses in a row, from 1.
-fn ranges(addresses: &[Ipv4Addr]) -> impl Iterator<Item = (u32, (Ipv4Addr, Ipv4Addr))> {
+fn sorted(addresses: &[Ipv4Addr]) -> Vec<Ipv4Addr> {
     let mut sorted = addresses.to_vec();
     sorted.sort_unstable();
+    sorted
+}
+
+/// Addresses in a row, from 1.
+fn ranges(addresses: &[Ipv4Addr]) -> impl Iterator<Item = (u32, (Ipv4Addr, Ipv4Addr))> {
     let mut ranges: Vec<(Ipv4Addr, Ipv4Addr)> = Vec::new();
-    for address in sorted {
+    for address in sorted(addresses) {
         match ranges.last_mut() {
             Some((_, last)) if last.to_bits() + 1 == address.to_bits() => *last = address,
             _ => ranges.push((address, address)),

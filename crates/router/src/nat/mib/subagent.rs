@@ -16,14 +16,18 @@ use snmp::agentx::{Config, OwnedValue, Registration, Session, State};
 use snmp::mib::DefaultContext;
 use snmp::{Oid, Value};
 use tracing::{info, warn};
+use translation::request::Table;
 
-use super::objects::{Objects, Seen};
-use super::thresholds::{Due, Watched};
+use super::maps::Maps;
+use super::objects::{Objects, Seen, index_of};
+use super::thresholds::{Due, Watched, WatchedSubscribers};
 use super::{NATV2, Snmp, Thresholds};
-use crate::nat::control::pieces::Asking;
+use crate::nat::control::pieces::{Asking, PLACES, Place, Rows, Wanted};
 
 /// How often thresholds are looked at, and an end is seen.
 const TICK: Duration = Duration::from_secs(1);
+/// How often all subscribers are looked at.
+const LOOK: Duration = Duration::from_secs(5);
 /// How long the master may take nothing of what it is told.
 const STALLED: Duration = Duration::from_secs(5);
 /// What it may take to answer, and its silence before it is asked whether it
@@ -32,6 +36,8 @@ const PATIENCE_MILLIS: u64 = 30_000;
 const PING_MILLIS: u64 = 15_000;
 /// Below the 127 of a master's own modules.
 const PRIORITY: u8 = 100;
+/// `natv2NotificationSubscriberPortMappingEntriesHigh`.
+const SUBSCRIBER_MAPPINGS: u32 = 5;
 /// `snmpTrapOID.0`.
 const SNMP_TRAP_OID: &[u32] = &[1, 3, 6, 1, 6, 3, 1, 1, 4, 1, 0];
 /// Bytes that are read at once.
@@ -72,6 +78,9 @@ impl Subagent {
             session,
             began: Instant::now(),
             watched: Watched::default(),
+            subscribers: WatchedSubscribers::default(),
+            looked: None,
+            maps: Maps::default(),
             said: String::new(),
             stop: Arc::clone(&stop),
         };
@@ -90,6 +99,10 @@ struct Speaking {
     session: Session,
     began: Instant,
     watched: Watched,
+    subscribers: WatchedSubscribers,
+    /// When all subscribers were looked at last.
+    looked: Option<Instant>,
+    maps: Maps,
     /// What was complained of last, so that it is said once.
     said: String,
     stop: Arc<AtomicBool>,
@@ -145,6 +158,8 @@ impl Speaking {
                     info!("AgentX: the master at {} is there", self.master.display());
                 }
                 self.notify()?;
+                self.maps.addresses.age();
+                self.maps.ports.age();
             }
             self.write(&mut stream)?;
             if self.read(&mut stream)? {
@@ -165,13 +180,16 @@ impl Speaking {
 
     fn look(&mut self) -> Result<(Objects<'_>, Seen)> {
         let started = self.started_ticks();
-        Objects::look(&mut self.asking, &self.thresholds, started).context("asking the translation")
+        let (asking, maps) = (&mut self.asking, &mut self.maps);
+        let looked = Objects::look(asking, maps, &self.thresholds, started);
+        looked.context("asking the translation")
     }
 
     /// Answers what the master has asked.
     fn answer(&mut self) -> Result<()> {
         let (started, now) = (self.started_ticks(), self.now());
-        let looked = Objects::look(&mut self.asking, &self.thresholds, started);
+        let (asking, maps) = (&mut self.asking, &mut self.maps);
+        let looked = Objects::look(asking, maps, &self.thresholds, started);
         let (objects, _) = looked.context("asking the translation")?;
         self.session.work(&DefaultContext(&objects), now)?;
         match objects.failed() {
@@ -186,15 +204,55 @@ impl Speaking {
         let now = self.now();
         for due in self.watched.look(&self.thresholds, seen.values, now) {
             let name = [&NATV2[..], &[0, due as u32]].concat();
-            let told: Vec<(Vec<u32>, OwnedValue)> = told(due, &seen)
-                .into_iter()
-                .map(|(below, value)| ([&NATV2[..], &below].concat(), value))
-                .collect();
-            let mut bindings = vec![(SNMP_TRAP_OID, Value::ObjectIdentifier(&name))];
-            bindings.extend(told.iter().map(|(name, value)| (&name[..], value.value())));
-            self.session.notify(b"", &bindings, now);
+            self.tell(&name, told(due, &seen), now);
         }
+        let is_due = self.looked.is_none_or(|at| at.elapsed() >= LOOK);
+        match self.thresholds.notify_subscriber_mappings {
+            Some(most) if is_due => self.notify_of_subscribers(most.unsigned_abs()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks at all subscribers, piece by piece, and tells of those that have
+    /// come to so many mappings.
+    fn notify_of_subscribers(&mut self, most: u32) -> Result<()> {
+        let now = self.now();
+        self.subscribers.begin();
+        let mut place = Some(Place::default());
+        while let Some(from) = place {
+            let wanted = Wanted::Rows(Table::Subscribers, PLACES);
+            let piece = self.asking.ask(wanted, from);
+            let piece = piece.context("asking the translation")?;
+            place = piece.next;
+            let Rows::Subscribers(rows) = piece.rows else {
+                continue;
+            };
+            for row in rows {
+                let mappings = row.ports.iter().sum();
+                let index = index_of(from.engine(), row.place);
+                if mappings < most || !self.subscribers.is_due(index, now) {
+                    continue;
+                }
+                let made = row.counted.unwrap_or_default().mappings_made;
+                let name = [&NATV2[..], &[0, SUBSCRIBER_MAPPINGS]].concat();
+                let told = [
+                    (vec![1, 1, 1, 7, index], OwnedValue::Gauge32(mappings)),
+                    (vec![1, 1, 1, 10, index], OwnedValue::Counter64(made)),
+                ];
+                self.tell(&name, told, now);
+            }
+        }
+        self.subscribers.end(now);
+        self.looked = Some(Instant::now());
         Ok(())
+    }
+
+    /// Tells managers, with objects below the module's.
+    fn tell(&mut self, name: &[u32], told: [(Vec<u32>, OwnedValue); 2], now: u64) {
+        let told = told.map(|(below, value)| ([&NATV2[..], &below].concat(), value));
+        let mut bindings = vec![(SNMP_TRAP_OID, Value::ObjectIdentifier(name))];
+        bindings.extend(told.iter().map(|(name, value)| (&name[..], value.value())));
+        self.session.notify(b"", &bindings, now);
     }
 
     fn write(&mut self, stream: &mut UnixStream) -> Result<()> {

@@ -1,6 +1,8 @@
 //! When a notification is due: as a value comes to its threshold, and no more
 //! often than once an interval (RFC 7659 §3.1.2). By the time it is given.
 
+use std::collections::HashMap;
+
 use super::Thresholds;
 
 /// Between two notifications about a pool, and about the translation
@@ -8,6 +10,12 @@ use super::Thresholds;
 /// RFC 7659 has them by default).
 pub const POOL_SECS: u32 = 20;
 pub const INSTANCE_SECS: u32 = 10;
+/// Between two about one subscriber (`natv2SubscriberNotificationInterval`).
+pub const SUBSCRIBER_SECS: u32 = 60;
+/// Subscribers at their threshold that are remembered, and told of at one look:
+/// others are told at a later one.
+const REMEMBERED: usize = 1 << 16;
+const TOLD_AT_ONCE: usize = 100;
 
 /// What may be told, by the number of its notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +104,48 @@ impl Watched {
     }
 }
 
+/// Subscribers, each with a threshold of its mappings.
+#[derive(Debug, Default)]
+pub struct WatchedSubscribers {
+    /// Those at it, by index, and as of which look.
+    at: HashMap<u32, (Watch, u64)>,
+    look: u64,
+    told: usize,
+}
+
+impl WatchedSubscribers {
+    /// A look at all of them begins.
+    pub fn begin(&mut self) {
+        self.look += 1;
+        self.told = 0;
+    }
+
+    /// A subscriber that is at its threshold: whether it is to be told now.
+    pub fn is_due(&mut self, index: u32, now_millis: u64) -> bool {
+        if self.told >= TOLD_AT_ONCE || self.at.len() >= REMEMBERED && !self.at.contains_key(&index)
+        {
+            return false;
+        }
+        let (watch, seen) = self.at.entry(index).or_default();
+        // One that was below at the last look comes to it now.
+        watch.is_at &= *seen + 1 >= self.look;
+        *seen = self.look;
+        let is_due = watch.look(true, now_millis, SUBSCRIBER_SECS);
+        self.told += usize::from(is_due);
+        is_due
+    }
+
+    /// The look is over: who was below it for an interval is forgotten.
+    pub fn end(&mut self, now_millis: u64) {
+        let interval = u64::from(SUBSCRIBER_SECS) * 1_000;
+        let look = self.look;
+        self.at.retain(|_, (watch, seen)| {
+            let told = watch.told_millis.unwrap_or(0);
+            *seen == look || now_millis.saturating_sub(told) < interval
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +155,7 @@ mod tests {
         notify_pool_low: Some(20),
         notify_mappings: Some(100),
         notify_subscribers: None,
+        notify_subscriber_mappings: None,
     };
 
     fn values(pool_usage: u8, mappings: u64) -> Values {
@@ -141,5 +192,27 @@ mod tests {
             told += watched.look(&AT, values(usage, 0), tick * 1_000).len();
         }
         assert_eq!(told, 5, "in 100 seconds, one in 20");
+    }
+
+    #[test]
+    fn a_subscriber_is_told_as_it_comes_to_its_threshold_and_not_too_often() {
+        let mut watched = WatchedSubscribers::default();
+        let mut look = |of: &[u32], secs: u64| {
+            watched.begin();
+            let due = of.iter().filter(|one| watched.is_due(**one, secs * 1_000));
+            let due: Vec<u32> = due.copied().collect();
+            watched.end(secs * 1_000);
+            (due, watched.at.len())
+        };
+        assert_eq!(look(&[1, 2], 0), (vec![1, 2], 2));
+        assert_eq!(look(&[1, 3], 10), (vec![3], 3), "1 is so still");
+        assert_eq!(look(&[1, 2], 20), (vec![], 3), "2 was told a moment ago");
+        assert_eq!(look(&[1], 65), (vec![], 2), "2 is forgotten");
+        assert_eq!(look(&[1, 2, 3], 80), (vec![2, 3], 3));
+        assert_eq!(look(&[], 200), (vec![], 0));
+        // Many at once: some at this look, the others at the next ones.
+        let many: Vec<u32> = (0..250).collect();
+        let told = [300, 305, 310, 315].map(|secs| look(&many, secs).0.len());
+        assert_eq!(told, [100, 100, 50, 0]);
     }
 }

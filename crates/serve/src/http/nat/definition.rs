@@ -33,9 +33,11 @@ enum Column {
     Classes,
     /// Numbers by TCP, UDP.
     TwoClasses,
+    /// What is counted of a subscriber, where that is asked for.
+    Counted,
 }
 
-use Column::{Classes, Number, NumberOrNull, Switch, Text, TextOrNull, TwoClasses};
+use Column::{Classes, Counted, Number, NumberOrNull, Switch, Text, TextOrNull, TwoClasses};
 
 /// All tables.
 pub static TABLES: &[NatTable] = &[
@@ -85,6 +87,7 @@ pub static TABLES: &[NatTable] = &[
             ("sessions", Classes),
             ("half_open", TwoClasses),
             ("blocks", Number),
+            ("counted", Counted),
         ],
     },
     NatTable {
@@ -241,6 +244,13 @@ impl NatTable {
                 Switch => json!({"type": "boolean"}),
                 Classes => of(&["tcp", "udp", "other"]),
                 TwoClasses => of(&["tcp", "udp"]),
+                Counted => of(&[
+                    "translated",
+                    "addresses_made",
+                    "mappings_made",
+                    "addresses_exhausted",
+                    "refused",
+                ]),
             };
             ((*name).to_owned(), schema)
         });

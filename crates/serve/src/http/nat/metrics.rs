@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use super::super::background::Background;
 use super::super::prometheus::{escape, head, labelled};
-use super::asking::{self, Bounds};
+use super::asking::{self, Bounds, Trouble};
 use super::translation::Translation;
 
 /// How long a scrape waits for each of two answers.
@@ -40,6 +40,8 @@ pub struct Sample {
 struct Told {
     statistics: Value,
     pools: Vec<Pool>,
+    /// Why there are none.
+    without_pools: Option<String>,
 }
 
 /// Outside addresses in a row.
@@ -84,10 +86,20 @@ async fn look(path: &Path) -> Result<Told, String> {
         asked.map_err(|trouble| trouble.in_words())
     };
     let statistics = ask(Request::Statistics).await?.rows;
-    let pools = ask(Request::rows(Table::Pools, Filter::default())).await?;
+    let statistics: Option<Value> = serde_json::from_slice(&statistics).ok();
+    // Counters that began anew would be told where it is another's words.
+    let statistics = statistics.filter(|it| it["flows"].is_u64());
+    let statistics = statistics.ok_or_else(|| Trouble::Nonsense.in_words())?;
+    // Many workers have many rows of addresses: without them all else is told.
+    let pools = ask(Request::rows(Table::Pools, Filter::default())).await;
+    let (pools, without_pools) = match pools {
+        Ok(pools) => (pools_of(&pools.rows), None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
     Ok(Told {
-        statistics: serde_json::from_slice(&statistics).unwrap_or_default(),
-        pools: pools_of(&pools.rows),
+        statistics,
+        pools,
+        without_pools,
     })
 }
 
@@ -135,7 +147,7 @@ impl Pool {
 }
 
 /// Families of one value: name, what it is, kind, where the value stands.
-const FAMILIES: [(&str, &str, &str, &str); 13] = [
+const FAMILIES: [(&str, &str, &str, &str); 15] = [
     ("flows", "Conversations", "gauge", "flows"),
     ("flows_max", "Most conversations", "gauge", "flows_max"),
     (
@@ -167,6 +179,18 @@ const FAMILIES: [(&str, &str, &str, &str); 13] = [
         "Conversations ended by the operator or the rules",
         "counter",
         "flows_removed",
+    ),
+    (
+        "addresses_exhausted_total",
+        "Packets that began nothing because no outside address had room for their subscriber",
+        "counter",
+        "addresses_exhausted",
+    ),
+    (
+        "fragments_dropped_total",
+        "Later fragments given up: no room to hold them, or their first one did not come",
+        "counter",
+        "fragments_dropped",
     ),
     ("leases", "Ports asked for by PCP", "gauge", "leases"),
     ("subscribers", "Subscribers", "gauge", "subscribers"),
@@ -230,9 +254,13 @@ impl Told {
     fn write(&self, out: &mut String) {
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         for (name, help, kind, at) in FAMILIES {
+            // A translation of another version may not count it.
+            let Some(value) = self.statistics[at].as_u64() else {
+                continue;
+            };
             let name = format!("fingerpost_nat_{name}");
             head(out, &name, help, kind);
-            let _ = writeln!(out, "{name} {}", number(&self.statistics[at]));
+            let _ = writeln!(out, "{name} {value}");
         }
         let name = "fingerpost_nat_packets_total";
         let help = "Packets, by direction and what became of them";
@@ -258,6 +286,10 @@ impl Told {
     }
 
     fn of_pools(&self, out: &mut String) {
+        if let Some(why) = &self.without_pools {
+            let _ = writeln!(out, "# no pools: {}", why.replace('\n', " "));
+            return;
+        }
         type Value = fn(&Pool) -> u64;
         let families: [(&str, &str, Value); 3] = [
             ("addresses", "Outside addresses", |pool| pool.addresses),

@@ -9,6 +9,7 @@ import { drawFlaps, forgetFlaps } from "./flaps.js";
 import { Grid } from "./grid.js";
 import { Log } from "./log.js";
 import { applyTheme, nextTheme, showHelp } from "./look.js";
+import { drawNat } from "./nat.js";
 import { drawOverview, drawTiles } from "./overview.js";
 import { Past, STEP } from "./past.js";
 import { open as openSource } from "./source.js";
@@ -323,6 +324,7 @@ async function look() {
   drawFeeds();
   addRates();
   drawOverview(past);
+  drawNat(status);
   drawFlaps(feed);
   if (shownTable?.id === "links" && source?.sortable) grid.draw();
   if (shownTable?.isSampled || (shownTable?.isFed && hasFeedMoved())) refreshSoon();

@@ -42,11 +42,35 @@ impl Held {
 /// The last record of a journal; `None`: there is none.
 pub fn last(directory: &Path) -> io::Result<Option<Record>> {
     for Named { path, .. } in all(directory)?.iter().rev() {
+        if let Some(record) = index::tail(path)?.last() {
+            return Ok(Some(*record));
+        }
+        // None there that is whole: one before may be.
         if let Some(record) = index::read_all(path)?.last() {
             return Ok(Some(*record));
         }
     }
     Ok(None)
+}
+
+/// What is held at its end, for who goes on writing: where the last records
+/// are of sessions it is not followed, and not looked for.
+pub fn followed(directory: &Path) -> io::Result<Held> {
+    let last = all(directory)?.pop();
+    let tail = last.map(|Named { path, .. }| index::tail(&path));
+    for record in tail.transpose()?.unwrap_or_default().iter().rev() {
+        match record.what {
+            What::Started | What::Stopped | What::Recovered => break,
+            _ if record.is_session() => {
+                return Ok(Held {
+                    has_sessions: true,
+                    ..Held::default()
+                });
+            }
+            _ => {}
+        }
+    }
+    held(directory)
 }
 
 /// The blocks that somebody has at its end. Files are read from the last one

@@ -32,6 +32,8 @@ const BLOCK: usize = 1_024;
 const BLOCKS_KEPT: usize = 64;
 /// Records of a file that are kept for the next question's halving.
 const KEPT: usize = 256;
+/// Records at a file's end that [`tail`] looks at.
+const TAIL: u64 = 1_024;
 /// Chunks of a packed file that are kept.
 const CHUNKS_KEPT: usize = 64;
 
@@ -272,10 +274,16 @@ pub fn is_stale(path: &Path) -> bool {
 /// Both orders of some records, and the widest block.
 fn orders(records: &[Record]) -> ([Vec<u32>; 2], u16) {
     let order = |by| {
-        let mut order: Vec<u32> = (0..records.len() as u32).collect();
         // What happened at the same time stays in its order.
-        order.sort_by_key(|number| records.get(*number as usize).map(|record| key(record, by)));
+        let numbered = (0..).zip(records);
+        let mut order: Vec<(Key, u32)> = numbered
+            .map(|(number, record)| (key(record, by), number))
+            .collect();
+        order.sort_unstable();
         order
+            .into_iter()
+            .map(|(_, number)| number)
+            .collect::<Vec<u32>>()
     };
     let width = |record: &Record| record.ports.1.saturating_sub(record.ports.0);
     let widest = records.iter().map(width).max().unwrap_or(0);
@@ -319,6 +327,29 @@ pub fn read_all(path: &Path) -> io::Result<Vec<Record>> {
         true => Err(damaged("a record")),
         false => Ok(records),
     }
+}
+
+/// The last records of a file, a few of them: those of its last bytes that are
+/// whole. None: it has none, or they are damaged.
+pub fn tail(path: &Path) -> io::Result<Vec<Record>> {
+    if let Some(packed) = Packed::open(path)? {
+        let last = packed.count.checked_sub(1);
+        let last = last.map(|last| packed.chunk(Packed::chunk_of(last).0));
+        return Ok(last.transpose()?.unwrap_or_default());
+    }
+    let file = File::open(path)?;
+    let mut word = [0; BEGINS.len()];
+    if file.read_exact_at(&mut word, 0).is_err() || word != BEGINS {
+        // Whoever reads all of it says what is wrong.
+        return Ok(Vec::new());
+    }
+    let begin = BEGINS.len() as u64;
+    let count = file.metadata()?.len().saturating_sub(begin) / RECORD_BYTES as u64;
+    let first = count.saturating_sub(TAIL);
+    let mut bytes = vec![0; (count - first) as usize * RECORD_BYTES];
+    file.read_exact_at(&mut bytes, begin + first * RECORD_BYTES as u64)?;
+    let (records, _) = bytes.as_chunks::<RECORD_BYTES>();
+    Ok(records.iter().filter_map(bytes::read).collect())
 }
 
 fn damaged(what: &str) -> io::Error {

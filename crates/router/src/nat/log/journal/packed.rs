@@ -122,7 +122,8 @@ pub fn pack(path: &Path, records: &[Record]) -> io::Result<()> {
         for record in chunk {
             bytes::write_bare(record, &mut plain);
         }
-        ZlibEncoder::new(plain.as_slice(), Compression::default()).read_to_end(&mut out)?;
+        // What is usual takes twice the time for an eighth less room.
+        ZlibEncoder::new(plain.as_slice(), Compression::fast()).read_to_end(&mut out)?;
         let end = u32::try_from(out.len()).map_err(io::Error::other)?;
         ends.extend(end.to_le_bytes());
     }

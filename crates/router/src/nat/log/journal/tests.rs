@@ -456,6 +456,61 @@ fn an_index_of_another_version_is_made_anew() {
     assert_eq!(ask(directory.path(), asked, at).unwrap(), expected);
 }
 
+/// Nobody waits at an end or a start for a long file to be packed: it is read
+/// as it is until the next one who writes has done that.
+#[test]
+fn a_long_file_is_closed_while_the_next_one_is_written() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let limits = Limits {
+        file_bytes: 16 << 20,
+        files: 10,
+    };
+    let at = 1_700_000_000_000;
+    let session = |number: u32| Record {
+        inside: Ipv4Addr::from_bits(0x6440_0000 + number),
+        alias: alias(0),
+        ports: (
+            1_024 + number as u16 % 60_000,
+            1_024 + number as u16 % 60_000,
+        ),
+        ..Record::mark(at + u64::from(number), What::SessionMade)
+    };
+    let mut records = vec![Record::mark(at, What::Started)];
+    // A little more than a mebibyte.
+    records.extend((0..27_000).map(session));
+    let mut journal = Journal::new(directory.path(), limits).unwrap();
+    assert!(Writer::write(&mut journal, &records).is_ok());
+    let end = Record::mark(at + 60_000, What::Suspended);
+    write(&mut journal, end);
+    drop(journal);
+    let Named { path, .. } = files(directory.path()).unwrap().pop().unwrap();
+    let plain = std::fs::metadata(&path).unwrap().len();
+    let is_closed = || index_of(&path).exists();
+    let asked = Asked::Inside(Ipv4Addr::from_bits(0x6440_0000 + 26_999));
+    let ask_it = || ask(directory.path(), asked, at + 60_000).unwrap().found;
+    assert!(!is_closed() && plain > 1 << 20);
+    assert_eq!(super::last(directory.path()).unwrap(), Some(end));
+    assert_eq!(ask_it().len(), 1);
+    // The start does not look for blocks where there are sessions.
+    assert!(
+        super::held::followed(directory.path())
+            .unwrap()
+            .has_sessions
+    );
+    let mut journal = Journal::new(directory.path(), limits).unwrap();
+    assert!(!is_closed());
+    write(&mut journal, Record::mark(at + 60_001, What::Resumed));
+    Writer::tick(&mut journal).unwrap();
+    assert!(is_closed() && std::fs::metadata(&path).unwrap().len() < plain);
+    assert_eq!(ask_it().len(), 1);
+    records.push(end);
+    assert_eq!(index::read_all(&path).unwrap(), records);
+    // A short one is closed at once.
+    drop(journal);
+    let Named { path, .. } = files(directory.path()).unwrap().pop().unwrap();
+    assert!(index_of(&path).exists());
+}
+
 #[test]
 fn no_question_reads_beyond_what_was_written_down() {
     let directory = tempfile::TempDir::new().unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-use super::held::{Held, held, last};
+use super::held::{Held, followed, last};
 use super::{BEGINS, MODE, Named, bytes, files, held_of, index, index_of, packed};
 use crate::nat::log::clock::{boot_millis, wall_millis};
 use crate::nat::log::place::{Failed, Writer};
@@ -17,6 +17,10 @@ use crate::nat::log::record::{Record, What};
 const STEP_MILLIS: u64 = 1_000;
 /// Records for each block that is held before these are written down again.
 const RECORDS_A_BLOCK: usize = 4;
+
+/// A file up to this is packed and gets its index at an end and at a start;
+/// a longer one while the next is written, since nobody waits for it then.
+const CLOSED_AT_ONCE: u64 = 1 << 20;
 
 /// How large a journal may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub struct Journal {
     ahead: Option<u64>,
     /// Files whose indexes are of another version, the newest last.
     stale: Vec<PathBuf>,
+    /// Files that are complete and not closed yet, the newest last.
+    unclosed: Vec<PathBuf>,
     /// What is held now; `None`: that is not known before the next start.
     held: Option<Held>,
     /// Records since it was written down what is held.
@@ -81,8 +87,13 @@ impl Journal {
             .iter()
             .flat_map(|file| [held_of(&file.path), file.path.clone()]);
         let stale = all.filter(|path| index::is_stale(path)).collect();
+        let mut unclosed = Vec::new();
         for Named { path, .. } in &found {
             if index_of(path).exists() {
+                continue;
+            }
+            if fs::metadata(path)?.len() > CLOSED_AT_ONCE {
+                unclosed.push(path.clone());
                 continue;
             }
             match close(path) {
@@ -92,7 +103,7 @@ impl Journal {
                 closed => closed?,
             }
         }
-        let before = held(directory);
+        let before = followed(directory);
         let last = last(directory).ok().flatten();
         Ok(Self {
             directory: directory.to_owned(),
@@ -104,6 +115,7 @@ impl Journal {
             latest: last.map_or(0, |record| record.at_millis),
             ahead: None,
             stale,
+            unclosed,
             held: before.ok(),
             since_held: 0,
         })
@@ -302,9 +314,13 @@ impl Writer for Journal {
         })
     }
 
-    /// Makes an index anew, if there is one of another version. Without it
-    /// questions read the file whole.
+    /// Closes a file that a process before has left, or makes an index anew,
+    /// if there is one of another version. Without it questions read the file
+    /// whole.
     fn tick(&mut self) -> Result<(), String> {
+        if let Some(path) = self.unclosed.pop().filter(|path| path.exists()) {
+            return close(&path).map_err(|error| format!("{}: {error}", path.display()));
+        }
         let Some(path) = self.stale.pop().filter(|path| path.exists()) else {
             return Ok(());
         };
@@ -321,8 +337,11 @@ fn ahead_millis() -> u64 {
 impl Drop for Journal {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
-            // Without it the next one who opens the journal does it.
-            let _ = close(&open.path);
+            // What is not done here does the next one who opens the journal.
+            let _ = match open.bytes > CLOSED_AT_ONCE {
+                true => open.file.sync_data(),
+                false => close(&open.path),
+            };
         }
     }
 }
