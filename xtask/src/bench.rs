@@ -2,6 +2,7 @@
 //! turn, several rounds.
 
 mod agentx;
+mod apply;
 mod arp;
 mod batch;
 mod buffer;
@@ -71,6 +72,8 @@ pub struct Arguments {
 enum Case {
     /// BGP paths of a subagent, walked through its AgentX master
     Agentx,
+    /// Links, addresses, routes and rules from a file, made and made again
+    Apply,
     /// Listing neighbours
     Arp,
     /// Packet buffers, on one core and from one to another
@@ -131,6 +134,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(host::FOR_TESTS)?;
     host::install_missing(NEEDED)?;
     host::install_missing(links::NEEDED)?;
+    if matches!(arguments.case, Some(Case::Apply) | None) {
+        host::install_missing(apply::NEEDED)?;
+    }
     let programs = match &arguments.programs {
         Some(programs) => programs.canonicalize()?,
         None => build()?,
@@ -155,6 +161,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Case::Agentx => {
                 agentx::measure(&setting, &mut samples).map(|()| samples.into_rows())?
             }
+            Case::Apply => apply::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Arp => arp::measure(&setting, &mut samples).map(|()| samples.into_rows())?,
             Case::Buffer => {
                 buffer::measure(&setting, &mut samples).map(|()| samples.into_rows())?

@@ -30,7 +30,10 @@ use linux::links::How;
 use linux::links::journal::Work;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+pub(crate) use journal::place as journals;
+pub(crate) use plan::check_name;
 pub use plan::{Plan, Split};
+pub(crate) use report::complain;
 pub use select::Select;
 pub use set::Settings;
 
@@ -136,6 +139,9 @@ pub fn run(wanted: &Wanted, terms: &Terms) -> Result<ExitCode> {
         Wanted::Undo(Work::Delete, id) => delete::undo(&job, id.as_deref())?,
         Wanted::Resume(Work::Set, id) => set::resume(&job, id.as_deref())?,
         Wanted::Undo(Work::Set, id) => set::undo(&job, id.as_deref())?,
+        Wanted::Resume(Work::Apply, _) | Wanted::Undo(Work::Apply, _) => {
+            return senseless("files are applied, and taken back, by `fingerpost apply`");
+        }
         Wanted::Journal => journal::list(&job)?,
     };
     Ok(if is_done {

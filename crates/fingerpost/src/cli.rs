@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use change::drill::{failover, ifaceseq};
 use change::state::import::command as import;
-use change::{links, rows};
+use change::{links, rows, state};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
@@ -44,6 +44,8 @@ pub enum Wanted {
     Change(Object, Verb, Box<rows::Change>),
     /// Links made, deleted or changed.
     Link(links::Wanted, links::Terms),
+    /// Links and rows as files say.
+    State(state::Wanted),
     /// arp(8), with its own command line.
     Arp(Vec<OsString>, Called),
     /// ifconfig(8), with its own command line.
@@ -117,6 +119,7 @@ pub fn command() -> Command {
         command = command.subcommand(of_object(object));
     }
     command
+        .subcommands(state::command::commands())
         .subcommand(arp::command())
         .subcommand(ifconfig::command())
         .subcommand(netstat::command())
@@ -241,6 +244,9 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         .find(|object| ask::name(*object) == name)
     {
         return wanted_of(object, matches).map_err(usage);
+    }
+    if let Some(wanted) = state::command::wanted(name, matches) {
+        return Ok(Wanted::State(wanted));
     }
     Ok(match name {
         "up" => Wanted::Up(daemon::wanted(matches)),

@@ -90,6 +90,10 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
             drop(out);
             return change::links::run(&wanted, &terms);
         }
+        Wanted::State(wanted) => {
+            drop(out);
+            return change::state::run(&wanted);
+        }
         Wanted::Arp(arguments, called) => {
             drop(out);
             return arp::run(arguments, called);

@@ -181,6 +181,15 @@ fn restart_a_router_with_10_000_interfaces() {
 }
 
 #[test]
+fn keep_a_machines_interfaces_as_a_file_says() {
+    let Some(netns) = common::at_rest("guidestate") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    follow("declared.md", &netns, directory.path(), &[]);
+}
+
+#[test]
 fn take_net_snmp_off_a_full_table() {
     follow_furnished("snmp.md", "guidesnmp");
 }

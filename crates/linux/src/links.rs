@@ -35,7 +35,7 @@ pub use add::{Added, New, add};
 pub use along::Along;
 pub use delete::{Agreed, Deleted, Deletion, Terms, Way, is_same};
 pub use listing::{Listing, named};
-pub use recreate::{LOST, Recreated, recreate, rows};
+pub use recreate::{LOST, Recreated, kind_again, recreate, rows};
 pub use set::{Change, Changed, is_as, set};
 
 /// How requests go out.

@@ -54,16 +54,29 @@ pub fn event(event: &Event, at_millis: u64, context: Context<'_>) -> Option<Vec<
     let mut out = Vec::with_capacity(256);
     let object = object_of(&event.row)?;
     let begins = [("event", operation), ("object", object)];
-    put_row(&event.row, &begins, &context, &mut out);
+    let output = Output::default();
+    put_row(&event.row, &begins, &context, &output, &mut out);
     // What is told of the event stands behind the row's own fields.
     out.pop();
     out.extend_from_slice(format!(",\"time_millis\":{at_millis}").as_bytes());
     if let Some(before) = &event.before {
         out.extend_from_slice(b",\"before\":");
-        put_row(before, &[], &context, &mut out);
+        put_row(before, &[], &context, &output, &mut out);
     }
     out.extend_from_slice(b"}\n");
     Some(out)
+}
+
+/// A row's fields as an object of JSON that can be given back: with what
+/// `ip -j` does not tell of metrics.
+pub fn row(row: &Row, context: Context<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    let output = Output {
+        locks: true,
+        ..Output::default()
+    };
+    put_row(row, &[], &context, &output, &mut out);
+    out
 }
 
 /// What a row is in events; `None`: it is not told.
@@ -81,8 +94,14 @@ fn object_of(row: &Row) -> Option<&'static str> {
 }
 
 /// Writes a row's fields, behind others, as an object of JSON.
-fn put_row(row: &Row, begins: &[(&'static str, &str)], context: &Context<'_>, out: &mut Vec<u8>) {
-    let view = View::new(context, &Output::default(), Hidden::default());
+fn put_row(
+    row: &Row,
+    begins: &[(&'static str, &str)],
+    context: &Context<'_>,
+    output: &Output,
+    out: &mut Vec<u8>,
+) {
+    let view = View::new(context, output, Hidden::default());
     match row {
         Row::Link(row) => json_row(&**row, &view, begins, out),
         Row::Address(row) => {

@@ -13,7 +13,7 @@
 //! - [`RouteDiff`], [`RouteDiffWatch`]: where the routes of two sources differ.
 //! - [`route_why`]: what each source knows of a prefix, and what packets do.
 //! - [`route_flaps`](mod@route_flaps): which routes changed how often.
-//! - [`event`], [`Watch`]: changes as lines of JSON.
+//! - [`event`], [`Watch`]: changes as lines of JSON; [`row`]: one row.
 //! - [`arp`], [`ifconfig`]: rows as the tools of those names show them.
 //! - [`plot`]: costs over sizes as a picture.
 //! - [`conditions`]: what a question may be narrowed by, word by word.
@@ -68,7 +68,7 @@ pub use bridge::BridgeRow;
 pub use column::{Column, ColumnType};
 pub use columns::{are_sampled, columns, shows_timers};
 pub use context::Context;
-pub use event::{Watch, event};
+pub use event::{Watch, event, row};
 pub use monitor::{Monitored, device, monitored, padded_device};
 pub use pattern::matches as matches_name;
 pub use plan::KernelFilter;

@@ -1,7 +1,7 @@
 //! Where journals are, which one is meant, and their list.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use linux::links::journal::{End, Journal, Rows, Start, Work};
@@ -34,8 +34,14 @@ pub fn begin(job: &Job<'_>, start: Start, rows: &[Rows]) -> Result<Option<Journa
 }
 
 fn directory(job: &Job<'_>) -> Option<PathBuf> {
-    if let Some(directory) = &job.terms.journal {
-        return Some(directory.clone());
+    place(job.terms.journal.as_deref())
+}
+
+/// Where journals are: the place that was named, or the usual one, if there
+/// is any.
+pub fn place(named: Option<&Path>) -> Option<PathBuf> {
+    if let Some(directory) = named {
+        return Some(directory.to_owned());
     }
     if geteuid().is_root() {
         return Some(PathBuf::from(ROOT_S));
@@ -121,6 +127,7 @@ pub fn list(job: &Job<'_>) -> Result<bool> {
             Work::Add => "add",
             Work::Delete => "delete",
             Work::Set => "set",
+            Work::Apply => "apply",
         };
         let end = match journal.end() {
             Some(End::Done) => "done",

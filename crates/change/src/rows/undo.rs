@@ -28,7 +28,7 @@ use netlink::request::Dump;
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, protocol};
 use table::row::{address, rule};
-use table::{AF_INET, AF_INET6, NextHops, Pair, Route, RouteBody, pairs};
+use table::{AF_INET, AF_INET6, LinkLayerAddress, NextHops, Pair, Route, RouteBody, pairs};
 use words::{Object, Verb};
 
 use super::asked::Asked;
@@ -53,6 +53,7 @@ pub enum Key {
     Nexthop(u32),
     /// Any rule.
     Rule,
+    Fdb(u32, LinkLayerAddress),
 }
 
 /// A row that was read. Routes share their bodies.
@@ -276,7 +277,8 @@ fn order(object: Object) -> u8 {
         Object::Neigh => 1,
         Object::Nexthop => 2,
         Object::Route => 3,
-        Object::Rule | Object::Link | Object::Fdb => 4,
+        Object::Rule => 4,
+        Object::Link | Object::Fdb => 5,
     }
 }
 
@@ -287,6 +289,7 @@ fn object(key: &Key) -> Object {
         Key::Neighbour(..) => Object::Neigh,
         Key::Nexthop(_) => Object::Nexthop,
         Key::Rule => Object::Rule,
+        Key::Fdb(..) => Object::Fdb,
     }
 }
 
@@ -297,7 +300,8 @@ fn key(item: &Item) -> Option<Key> {
         Item::Neighbour(row) => Key::Neighbour(row.link, row.address, row.proxy),
         Item::Nexthop(row) => Key::Nexthop(row.id),
         Item::Rule(_) => Key::Rule,
-        Item::Link(_) | Item::Fdb(_) | Item::OtherRoute(_) => return None,
+        Item::Fdb(row) => Key::Fdb(row.link, row.lladdr),
+        Item::Link(_) | Item::OtherRoute(_) => return None,
     })
 }
 
@@ -319,9 +323,17 @@ fn is_group(kept: &Kept) -> bool {
 
 /// The row without what moves by itself.
 fn regular(kept: &Kept) -> Item {
-    match kept {
-        Kept::Route(route) => {
-            let mut body = RouteBody::clone(&route.body);
+    steady(match kept {
+        Kept::Route(route) => Item::Route(route.with_body(RouteBody::clone(&route.body))),
+        Kept::Other(item) => Item::clone(item),
+    })
+}
+
+/// A row without what moves by itself, or is the kernel's to tell.
+pub fn steady(mut item: Item) -> Item {
+    match &mut item {
+        Item::Route(route) => {
+            let body = &mut route.body;
             body.expires_at_millis = None;
             body.error = 0;
             if body.nexthop_id.is_some() {
@@ -329,43 +341,53 @@ fn regular(kept: &Kept) -> Item {
                 body.next_hops = NextHops::None;
             }
             let told = hop_flag::ONLINK | hop_flag::PERVASIVE;
-            match &mut body.next_hops {
-                NextHops::None => {}
-                NextHops::One(hop) => hop.flags &= told,
-                NextHops::Many(hops) => hops.iter_mut().for_each(|hop| hop.flags &= told),
+            for hop in body.next_hops.as_mut_slice() {
+                hop.flags &= told;
             }
-            Item::Route(route.with_body(body))
         }
-        Kept::Other(item) => {
-            let mut item = Item::clone(item);
-            match &mut item {
-                Item::Address(row) => {
-                    row.valid_until_millis = None;
-                    row.preferred_until_millis = None;
-                    row.created_centisecs = 0;
-                    row.flags &= address::flag::NODAD
-                        | address::flag::HOMEADDRESS
-                        | address::flag::MANAGETEMPADDR
-                        | address::flag::NOPREFIXROUTE
-                        | address::flag::MCAUTOJOIN;
-                }
-                Item::Neighbour(row) => {
-                    row.state &= state::PERMANENT | state::NOARP;
-                    if row.state == 0 {
-                        row.lladdr = table::LinkLayerAddress::NONE;
-                    }
-                }
-                Item::Nexthop(row) => {
-                    row.flags &= hop_flag::ONLINK;
-                    // The kernel's own choice, and in no request.
-                    row.scope = 0;
-                }
-                Item::Rule(row) => row.flags &= rule::flag::INVERT,
-                _ => {}
+        Item::Address(row) => {
+            row.valid_until_millis = None;
+            row.preferred_until_millis = None;
+            row.created_centisecs = 0;
+            row.flags &= address::flag::NODAD
+                | address::flag::HOMEADDRESS
+                | address::flag::MANAGETEMPADDR
+                | address::flag::NOPREFIXROUTE
+                | address::flag::MCAUTOJOIN;
+        }
+        Item::Neighbour(row) => {
+            row.state &= state::PERMANENT | state::NOARP;
+            if row.state == 0 {
+                row.lladdr = LinkLayerAddress::NONE;
             }
-            item
         }
+        Item::Nexthop(row) => {
+            row.flags &= hop_flag::ONLINK;
+            // The kernel's own choice, and in no request.
+            row.scope = 0;
+        }
+        Item::Rule(row) => row.flags &= rule::flag::INVERT,
+        Item::Fdb(row) => {
+            row.activity = None;
+            row.state &= state::PERMANENT | state::NOARP;
+        }
+        Item::Link(_) | Item::OtherRoute(_) => {}
     }
+    item
+}
+
+/// The rows of a table as they are now; only those that are wanted. O(rows
+/// of the table).
+pub fn listed(
+    namespace: &Namespace,
+    object: Object,
+    now_millis: u64,
+    wanted: &dyn Fn(&Item) -> bool,
+) -> Result<Vec<Item>> {
+    let mut rows = rows_of(namespace, &dumps(object, None), now_millis, wanted)?;
+    // In the kernel's order.
+    rows.sort_by_key(|(_, number, _)| *number);
+    Ok(rows.into_iter().map(|row| along::item(row.2)).collect())
 }
 
 /// The rows of a table as they are now, ordered by key.
@@ -467,6 +489,7 @@ fn dumps(object: Object, link: Option<u32>) -> Vec<Dump> {
             Dump::Rules { family: AF_INET },
             Dump::Rules { family: AF_INET6 },
         ],
-        Object::Link | Object::Fdb => Vec::new(),
+        Object::Fdb => vec![Dump::Fdb { link, master: None }],
+        Object::Link => Vec::new(),
     }
 }

@@ -41,6 +41,8 @@ const KEPT_OPEN: usize = 256;
 const MAX_BYTES: u64 = 1 << 30;
 /// A file that has not become a journal in this time was left by a kill.
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
+/// Extension of what says how a work was decided to end.
+const DECIDED: &str = "decided";
 /// The form of journals; another is not read.
 const VERSION: u32 = 1;
 
@@ -54,6 +56,8 @@ pub enum Work {
     Delete,
     /// Links were changed.
     Set,
+    /// Links and rows were made as files say.
+    Apply,
 }
 
 /// How the work of a journal ended.
@@ -347,6 +351,40 @@ impl Journal {
         self.append(Line::Indexes(indexes))
     }
 
+    /// Decides how its work ends, where several processes may: the first is
+    /// right, and what it decided is given to all.
+    pub fn decide(&self, end: End) -> Result<End, Error> {
+        let path = self.path.with_extension(DECIDED);
+        let word = match end {
+            End::Done => "done",
+            End::Undone => "undone",
+        };
+        // A symbolic link is there with what it says, or not at all.
+        match std::os::unix::fs::symlink(word, &path) {
+            Ok(()) => Ok(end),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let decided = fs::read_link(&path).map_err(|error| trouble(&path, error))?;
+                match decided.to_str() {
+                    Some("done") => Ok(End::Done),
+                    _ => Ok(End::Undone),
+                }
+            }
+            Err(error) => Err(trouble(&path, error)),
+        }
+    }
+
+    /// The journal's file, whose lock holds as long as any copy of it is
+    /// open: for a process that goes on when this one is gone.
+    pub fn lock(&self) -> Result<File, Error> {
+        let copy = self.file.try_clone();
+        copy.map_err(|error| trouble(&self.path, error))
+    }
+
+    /// The directory it is in.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
     /// Says that it has ended.
     pub fn ended(&mut self, end: End) -> Result<(), Error> {
         self.append(Line::End(end))
@@ -487,17 +525,18 @@ fn paths(directory: &Path) -> Vec<PathBuf> {
 /// Removes what nobody needs: journals of another boot, all but the newest
 /// of the others, and what a kill left before it was a journal.
 fn tidy_up(directory: &Path) {
-    let (mut ended, mut open) = ([0; 3], 0);
+    let (mut ended, mut open) = ([0; 4], 0);
     for path in paths(directory) {
         let Ok(mut journal) = Journal::open(&path) else {
             continue;
         };
         let is_old = if journal.end().is_some() {
-            let [adds, deletes, sets] = &mut ended;
+            let [adds, deletes, sets, applied] = &mut ended;
             let ended = match journal.start.work {
                 Work::Add => adds,
                 Work::Delete => deletes,
                 Work::Set => sets,
+                Work::Apply => applied,
             };
             *ended += 1;
             *ended > KEPT
@@ -527,6 +566,7 @@ fn tidy_up(directory: &Path) {
 /// tried again next time.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
+    let _ = fs::remove_file(path.with_extension(DECIDED));
     let mut number = 0;
     while fs::remove_file(rows_path(path, number)).is_ok() {
         number += 1;

@@ -51,7 +51,7 @@ impl Listing {
     }
 
     /// The same, no longer a listing.
-    pub(super) fn into_links(self) -> Vec<Link> {
+    pub fn into_links(self) -> Vec<Link> {
         self.links
     }
 

@@ -124,6 +124,12 @@ fn addresses_of(namespace: &Namespace, links: &[Link]) -> Result<Vec<Address>, E
     malformed.map_or(Ok(addresses), |error| Err(error.into()))
 }
 
+/// A link's kind and its settings, as a request takes them; `None`: links
+/// of its kind are not made.
+pub fn kind_again(link: &Link) -> Option<LinkKind> {
+    form::kind(link).ok()
+}
+
 /// A namespace with rows to bring back, and what is there now.
 struct Place {
     namespace: Namespace,

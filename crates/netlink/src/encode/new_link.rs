@@ -4,6 +4,7 @@
 //! and files, where a kind and its options come in `ip`'s own words.
 
 mod kinds;
+mod said;
 mod words;
 
 use super::Request;
@@ -13,6 +14,7 @@ use crate::kernel::ifla;
 use crate::malformed::TooLong;
 
 pub use kinds::KINDS as LINK_KINDS;
+pub use said::words_of_kind;
 pub use words::{KindError, kind_of_words};
 
 /// A link to be made.

@@ -83,7 +83,7 @@ fn is_lasting(row: &Item) -> bool {
     }
 }
 
-fn item(kept: Kept) -> Item {
+pub(super) fn item(kept: Kept) -> Item {
     match kept {
         Kept::Route(route) => {
             let body = (*route.body).clone();
@@ -94,6 +94,20 @@ fn item(kept: Kept) -> Item {
 }
 
 impl Undo {
+    /// So that rows of these keys are as they were, too: what is new of them
+    /// goes.
+    pub fn touching(mut self, rows: &[Item]) -> Self {
+        for row in rows {
+            if let Some(key) = super::key(row) {
+                let object = object(&key);
+                let kept = self.before.entry(order(object));
+                kept.or_insert_with(|| (object, Rows::new()));
+                self.touched.insert(key);
+            }
+        }
+        self
+    }
+
     /// With rows that were there before: those of them that are gone, and
     /// have not expired, come back.
     pub fn of(rows: Vec<Item>, now_millis: u64) -> Self {

@@ -15,22 +15,22 @@ use crate::link_data;
 const MAX_WORDS: usize = 512;
 
 /// Attributes whose value is gathered from several words.
-mod gathered {
-    pub(super) const GRE_IFLAGS: u16 = 2;
-    pub(super) const GRE_OFLAGS: u16 = 3;
-    pub(super) const GRE_IKEY: u16 = 4;
-    pub(super) const GRE_OKEY: u16 = 5;
-    pub(super) const GRE_ENCAP_LIMIT: u16 = 11;
-    pub(super) const GRE_FLOWINFO: u16 = 12;
-    pub(super) const GRE_FLAGS: u16 = 13;
-    pub(super) const VXLAN_LEARNING: u16 = 7;
-    pub(super) const VLAN_QOS_MAPPING: u16 = 1;
+pub(super) mod gathered {
+    pub(crate) const GRE_IFLAGS: u16 = 2;
+    pub(crate) const GRE_OFLAGS: u16 = 3;
+    pub(crate) const GRE_IKEY: u16 = 4;
+    pub(crate) const GRE_OKEY: u16 = 5;
+    pub(crate) const GRE_ENCAP_LIMIT: u16 = 11;
+    pub(crate) const GRE_FLOWINFO: u16 = 12;
+    pub(crate) const GRE_FLAGS: u16 = 13;
+    pub(crate) const VXLAN_LEARNING: u16 = 7;
+    pub(crate) const VLAN_QOS_MAPPING: u16 = 1;
 }
 
 /// `GRE_KEY`, `linux/if_tunnel.h`, in host byte order.
-const GRE_KEY: u16 = 0x2000;
+pub(super) const GRE_KEY: u16 = 0x2000;
 /// `IP6_TNL_F_IGN_ENCAP_LIMIT`, `linux/ip6_tunnel.h`.
-const IGNORE_ENCAP_LIMIT: u32 = 1;
+pub(super) const IGNORE_ENCAP_LIMIT: u32 = 1;
 
 /// What is wrong with the words of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
