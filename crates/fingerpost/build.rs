@@ -4,6 +4,7 @@
 use std::env;
 use std::error::Error;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Tables for unwinding go.
@@ -14,16 +15,17 @@ SECTIONS {
 ";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=build.rs");
+    let mut cargo = io::stdout();
+    writeln!(cargo, "cargo::rerun-if-changed=build.rs")?;
     if !is_release()? || !has_rusts_linker()? {
         return Ok(());
     }
     let script = PathBuf::from(env::var("OUT_DIR")?).join("without-unwinding.ld");
     fs::write(&script, SCRIPT)?;
-    println!("cargo::rustc-link-arg-bins={}", script.display());
+    writeln!(cargo, "cargo::rustc-link-arg-bins={}", script.display())?;
     // Functions that are the same are there once.
     for argument in ["--no-eh-frame-hdr", "--icf=all"] {
-        println!("cargo::rustc-link-arg-bins=-Wl,{argument}");
+        writeln!(cargo, "cargo::rustc-link-arg-bins=-Wl,{argument}")?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What the kernel does without saying so. Pure.
 //!
 //! Each function names what it follows in the kernel; each has a test
-//! against `ip` in `tests/silent.rs`. All are idempotent: where the kernel
+//! against `ip` in `tests/silent`. All are idempotent: where the kernel
 //! does announce a part of it, the announcement then changes nothing.
 
 use std::net::IpAddr;
