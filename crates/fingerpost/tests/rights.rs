@@ -155,13 +155,18 @@ fn lasting(place: &Place) -> Vec<Lasting> {
 /// Those that are done when they have answered, changed or written: each
 /// word after the program's, and what stands below it. `bridge` answers as
 /// `ip` does. `ip netns exec` is the program that it calls; the lines of
-/// `-batch` may want any right that `ip` has.
-const BRIEF: [&str; 19] = [
+/// `-batch` may want any right that `ip` has; so may what a file says, also
+/// while `apply --watch` keeps it so or a keeper waits to take it back.
+const BRIEF: [&str; 23] = [
+    "apply",
     "arp",
     "bridge",
     "check",
     "completions",
+    "diff",
+    "export",
     "ifconfig",
+    "import",
     "man",
     "netstat",
     "snmp",

@@ -32,6 +32,9 @@ pub struct Link {
     pub kind: Option<Box<str>>,
     pub options: Vec<String>,
     pub peer: Option<Box<str>>,
+    /// What is said of the pair, and so of its other end.
+    pub pair_mtu: Option<u32>,
+    pub pair_up: Option<bool>,
     /// It is the other end of this link, and made with it.
     pub end_of: Option<usize>,
     pub lower: Option<Box<str>>,
@@ -171,6 +174,9 @@ impl Wanted {
         }
         self.addresses(&said.name, &said.addresses, place)?;
         if let Some(peer) = &said.peer {
+            let link = &mut self.links[at];
+            link.pair_mtu = link.pair_mtu.or(said.mtu);
+            link.pair_up = link.pair_up.or(said.up);
             if *peer == said.name {
                 return Err(format!("`{peer}` cannot be its own other end"));
             }
@@ -237,7 +243,7 @@ impl Wanted {
             let Some(of) = self.links[at].end_of else {
                 continue;
             };
-            let (mtu, up) = (self.links[of].mtu, self.links[of].up);
+            let (mtu, up) = (self.links[of].pair_mtu, self.links[of].pair_up);
             let end = &mut self.links[at];
             end.mtu = end.mtu.or(mtu);
             end.up = end.up.or(up);
