@@ -319,7 +319,7 @@ mod tests {
         for _ in 0..100 {
             // It would be longer than the other one waits.
             let job = jobs.next_within(PATIENCE * 10).unwrap();
-            job.reloaded(Ok(()));
+            job.reloaded(Ok(Later::new()));
         }
         assert_eq!(asks.join().unwrap(), 100);
         assert!(jobs.next_within(Duration::ZERO).is_none());
