@@ -24,6 +24,7 @@ mod ip;
 mod nat;
 mod netstat;
 mod replay;
+mod sql;
 mod tables_file;
 mod top;
 
@@ -70,6 +71,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         }
         Wanted::Check(asked) => check::run(&asked, &mut out)?,
         Wanted::Ask(ask, from) => return ask::run(ask, &from, &mut out),
+        Wanted::Sql(asked) => return sql::run(*asked, &mut out),
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(wanted) => return drill::ifaceseq::run(&wanted, &mut out),

@@ -186,6 +186,11 @@ fn take_net_snmp_off_a_full_table() {
 }
 
 #[test]
+fn ask_with_sql() {
+    follow_furnished("sql.md", "guidesql");
+}
+
+#[test]
 fn find_who_owns_a_mac_on_any_of_my_bridges() {
     let Some(netns) = furnished("guidemac") else {
         return;

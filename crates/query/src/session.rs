@@ -49,8 +49,9 @@ pub struct Limits {
 
 /// Octets of a statement at most.
 const MAX_STATEMENT: i32 = 64 << 10;
-/// Octets of one value, or one row, at most.
-const MAX_VALUE: i32 = 1 << 20;
+/// Octets of one value, or one row, at most: some functions look at each
+/// octet of one for each octet of another, and nobody can end them.
+const MAX_VALUE: i32 = 256 << 10;
 /// Steps of SQLite between two looks at the time.
 const STEPS: i32 = 2_000;
 /// Between two looks at whether anybody waits.
@@ -190,7 +191,7 @@ impl Session {
             (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
             (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
             (Limit::SQLITE_LIMIT_VDBE_OP, 200_000),
-            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 200),
             (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
         ] {
             connection.set_limit(limit, most)?;

@@ -17,6 +17,7 @@
 //! - [`budget`]: memory for those who are answered.
 //! - [`forwarding`]: what forwards at XDP beside the daemon, asked.
 //! - [`descriptors`]: how many the process may have.
+//! - [`sql`]: SQL over a namespace, within what each who asks may take.
 //! - [`setting`]: what the keys of the configuration are for.
 //! - [`status`]: how a daemon is, as it is told.
 
@@ -33,6 +34,7 @@ pub mod owners;
 pub mod route_times;
 pub mod setting;
 pub mod snmp;
+pub mod sql;
 mod source;
 pub mod status;
 pub mod watch;

@@ -47,7 +47,6 @@ fn a_statement_reads_and_does_nothing_else() {
         ("vacuum into '/tmp/x'", "refused"),
         ("begin", "a transaction is refused"),
         ("savepoint x", "a transaction is refused"),
-        ("reindex", "refused"),
         ("analyze", "refused"),
         ("select load_extension('x')", "that function is refused"),
         ("select 1; select 2", "more than one statement"),
