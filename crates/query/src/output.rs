@@ -92,7 +92,9 @@ impl<W: Write> Output<W> {
 
     /// Writes what there is of an answer that is cut off.
     pub(crate) fn cut(&mut self) -> io::Result<()> {
-        self.release();
+        if self.rows > 0 {
+            self.release();
+        }
         self.flush()?;
         self.out.flush()
     }
