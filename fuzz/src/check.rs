@@ -27,6 +27,9 @@ pub fn messages(bytes: &[u8]) {
 pub fn link(bytes: &[u8]) {
     let _ = decode::link_counters(bytes);
     let _ = decode::link_index(bytes);
+    let _ = decode::unannounced(bytes);
+    let _ = decode::bridge_port_timers(bytes);
+    let _ = decode::bridge_port(bytes);
     if let Ok(row) = decode::link(bytes) {
         let again = written(|out, request| encode::link(out, request, &row));
         assert!(again.is_none_or(|again| again == Item::Link(row)));
@@ -68,6 +71,9 @@ pub fn fdb(bytes: &[u8]) {
 /// again.
 pub fn route(bytes: &[u8]) {
     let _ = decode::other_route(bytes);
+    let _ = decode::multicast_route(bytes);
+    let _ = decode::announced_prefix(bytes);
+    let _ = decode::bridge_groups(bytes);
     if let Ok(row) = decode::route(bytes, NOW_MILLIS) {
         let again = written(|out, request| encode::route(out, request, &row));
         if let Some(Item::Route(again)) = again {
@@ -83,6 +89,7 @@ pub fn route(bytes: &[u8]) {
 
 /// Payload of a next-hop object's message.
 pub fn nexthop(bytes: &[u8]) {
+    let _ = decode::nexthop_bucket(bytes);
     if let Ok(row) = decode::nexthop(bytes) {
         let again = written(|out, request| encode::nexthop(out, request, &row));
         if let Some(Item::Nexthop(again)) = again {

@@ -52,7 +52,8 @@ pub const FOR_TESTS: &[Needed] = &[
     ("vsftpd", "vsftpd"),
     // Telephones that call through it.
     ("sipp", "sip-tester"),
-    // Sessions that outlive its restart.
+    // Sessions that outlive its restart, and logging in to a router that it
+    // forwards on.
     ("ssh", "openssh-client"),
     ("/usr/sbin/sshd", "openssh-server"),
     // Those who ask it for ports.
@@ -61,9 +62,6 @@ pub const FOR_TESTS: &[Needed] = &[
     ("nft", "nftables"),
     ("iptables-nft", "iptables"),
     ("ethtool", "ethtool"),
-    // Logging in to a router that it forwards on.
-    ("sshd", "openssh-server"),
-    ("ssh", "openssh-client"),
     // What it writes for the record: those who collect it.
     ("nfcapd", "nfdump"),
     ("rsyslogd", "rsyslog-gnutls"),

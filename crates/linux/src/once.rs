@@ -134,7 +134,7 @@ pub fn neighbour(
 ) -> Result<Vec<u8>, Error> {
     let mut request = Vec::new();
     get_neighbour(address, link, proxy, 1, &mut request);
-    one(namespace, &request, kind::NEWNEIGH, "a neighbour")
+    one(namespace, &request, kind::NEWNEIGH, "find a neighbour")
 }
 
 /// The payload of the one message of a kind that answers a request.
@@ -148,9 +148,7 @@ fn one(
     socket.send(request)?;
     let mut buffer = vec![0; DATAGRAM_BYTES];
     let Received::Bytes(len) = socket.receive(&mut buffer, what)? else {
-        return Err(Error::system("the kernel's answer")(
-            io::ErrorKind::UnexpectedEof.into(),
-        ));
+        return Err(Error::system(what)(io::ErrorKind::UnexpectedEof.into()));
     };
     for message in messages(buffer.get(..len).unwrap_or_default()) {
         let message = message?;
@@ -165,9 +163,7 @@ fn one(
             });
         }
     }
-    Err(Error::system("the kernel's answer is another")(
-        io::ErrorKind::InvalidData.into(),
-    ))
+    Err(Error::system(what)(io::ErrorKind::InvalidData.into()))
 }
 
 /// A bucket of a resilient group of next hops.
@@ -178,7 +174,7 @@ pub fn nexthop_bucket(
 ) -> Result<NexthopBucket, Error> {
     let mut request = Vec::new();
     get_nexthop_bucket(group, index, 1, &mut request);
-    let payload = one(namespace, &request, kind::NEWNEXTHOPBUCKET, "a bucket")?;
+    let payload = one(namespace, &request, kind::NEWNEXTHOPBUCKET, "find a bucket")?;
     Ok(decode::nexthop_bucket(&payload)?)
 }
 

@@ -193,7 +193,17 @@ impl Asking {
     fn run(&self) {
         // Those who ask here have none either.
         if let Err(error) = privileges::drop_all() {
-            tracing::error!("asking the router at XDP: giving up rights: {error}");
+            let why = format!("giving up rights: {error}");
+            tracing::error!("asking the router at XDP: {why}");
+            let mut known = self.lock();
+            known.at = Some(Instant::now());
+            known.status = Some(ForwardingStatus {
+                trouble: Some(why),
+                report: None,
+            });
+            // The next one that asks has another try.
+            known.has_thread = false;
+            self.changed.notify_all();
             return;
         }
         loop {
@@ -202,9 +212,14 @@ impl Asking {
             let mut known = wanted.unwrap_or_else(PoisonError::into_inner);
             known.is_wanted = false;
             drop(known);
+            let asked = Instant::now();
             let answer = (self.ask)();
             let mut known = self.lock();
-            known.at = Some(Instant::now());
+            // Who waits for a slow one has to have it all the same.
+            known.at = Some(match answer {
+                Ok(_) if asked.elapsed() < FRESH => asked,
+                _ => Instant::now(),
+            });
             known.status = match answer {
                 Ok(report) => report.map(|report| ForwardingStatus {
                     trouble: None,

@@ -155,14 +155,24 @@ impl Namespace {
     /// Has timers read, where an answer shows some and they are older than
     /// that; since when they are new enough.
     fn want_timers(&self, question: &Question, age: Duration) -> Option<(&Samples, Instant)> {
+        if !view::shows_timers(question) || !self.has_bridges() {
+            return None;
+        }
         let samples = self.source.samples()?;
         let now = Instant::now();
         let since = now.checked_sub(age).unwrap_or(now);
-        if !view::shows_timers(question) || samples.is_fresh(Sampled::BridgeTimers, since) {
+        if samples.is_fresh(Sampled::BridgeTimers, since) {
             return None;
         }
         samples.want(Sampled::BridgeTimers, Instant::now());
         Some((samples, since))
+    }
+
+    /// Whether there is a bridge: a port is of one. O(links).
+    fn has_bridges(&self) -> bool {
+        let tables = self.source.reader().snapshot();
+        let mut links = tables.links.iter();
+        links.any(|link| link.kind.as_deref() == Some("bridge"))
     }
 
     fn sampled(&self, object: Object) -> Option<(&Samples, Sampled)> {

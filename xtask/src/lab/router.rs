@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use ::lab::routers::Routers;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::host::{self, say};
 
@@ -41,6 +41,15 @@ pub fn run(seconds: usize) -> Result<ExitCode> {
          XDP, {} up; {answered} of {sent} pings answered",
         stood.looks, stood.forwarded, stood.up
     ));
+    // Lost is what a busy machine has no room for.
+    ensure!(
+        answered * 10 >= sent * 9,
+        "more than a tenth of the pings were lost"
+    );
+    ensure!(
+        stood.forwarded >= answered,
+        "not all pings were forwarded at XDP"
+    );
     routers.finds_the_way_s_mtu()?;
     say("the way's MTU is found, IPv4 and IPv6");
     Ok(ExitCode::SUCCESS)

@@ -3,14 +3,16 @@
 //! `fingerpost router` do it (`crates/fingerpost/tests/router/twin.rs`), here
 //! for as long as is wanted, and in user-mode Linux with its bonds and VLANs.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 
 use super::Arguments;
+use crate::host::{self, say};
 use crate::test::programs;
-use crate::{host, uml};
+use crate::uml;
 
 /// How long, unless said.
 const USUAL_SECONDS: u64 = 1_800;
@@ -31,13 +33,28 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.vm {
         return in_machine(&tests, &directory, &variables);
     }
-    let status = Command::new(&tests)
+    let mut campaign = Command::new(&tests)
         .current_dir(directory)
         .args(["--nocapture", CAMPAIGN])
         .envs(variables.map(|(name, value)| (name, value.to_string())))
-        .status()
+        .stdout(Stdio::piped())
+        .spawn()
         .context("starting the router's tests")?;
-    Ok(ExitCode::from(u8::from(!status.success())))
+    let said = campaign.stdout.take().context("what the tests say")?;
+    let mut lines = Vec::new();
+    for line in BufReader::new(said).lines() {
+        let line = line?;
+        say(&line);
+        lines.push(line);
+    }
+    let passed = campaign.wait()?.success() && has_passed(&lines, 1);
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+/// Whether so many tests ran and passed, none of them skipped.
+fn has_passed(said: &[String], tests: usize) -> bool {
+    let says = |what: &str| said.iter().any(|line| line.contains(what));
+    says(&format!("test result: ok. {tests} passed")) && !says("SKIPPED")
 }
 
 /// The same in the machine, whose kernel does not tell VLAN tags, with what a
@@ -52,7 +69,5 @@ fn in_machine(tests: &Path, directory: &Path, variables: &[(&str, u64)]) -> Resu
         tests.display()
     ));
     let said = uml::run(&line)?;
-    let says = |what: &str| said.iter().any(|line| line.contains(what));
-    let passed = says("test result: ok. 2 passed") && !says("SKIPPED");
-    Ok(ExitCode::from(u8::from(!passed)))
+    Ok(ExitCode::from(u8::from(!has_passed(&said, 2))))
 }

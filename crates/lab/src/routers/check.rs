@@ -379,17 +379,31 @@ fn pinged(ping: &mut Child) -> Result<[u64; 2]> {
     let mut said = String::new();
     let out = ping.process().stdout.take().context("a pipe")?;
     std::io::BufReader::new(out).read_to_string(&mut said)?;
+    counts_of_ping(&said).with_context(|| format!("no counts in {said}"))
+}
+
+/// How many ping sent, and how many were answered: the numbers right before
+/// these words.
+fn counts_of_ping(said: &str) -> Option<[u64; 2]> {
     let number = |what: &str| {
-        let words = said.split(", ").find(|words| words.contains(what));
-        let words = words.and_then(|words| words.split_whitespace().find_map(|w| w.parse().ok()));
-        words.with_context(|| format!("{what} in {said}"))
+        let (before, _) = said.split_once(what)?;
+        before.split_whitespace().last()?.parse().ok()
     };
-    Ok([number("transmitted")?, number("received")?])
+    Some([number(" packets transmitted")?, number(" received")?])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_ping_counted_is_not_the_length_of_a_packet() {
+        let said = "PING 2001:db8::1(2001:db8::1) 56 data bytes\n\n\
+             --- 2001:db8::1 ping statistics ---\n\
+             1600 packets transmitted, 0 received, 100% packet loss, time 8001ms\n";
+        assert_eq!(counts_of_ping(said), Some([1600, 0]));
+        assert_eq!(counts_of_ping("ping: unknown host"), None);
+    }
 
     #[test]
     fn both_ways_to_write_a_time_are_read() {

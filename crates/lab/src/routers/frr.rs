@@ -47,15 +47,19 @@ impl Frr {
         })
     }
 
-    /// What vtysh says of a command.
+    /// What vtysh says of a command; an error where it refuses it.
     pub fn says(&self, command: &str) -> Result<String> {
         let output = Command::new("vtysh")
             .arg("--vty_socket")
             .arg(&self.directory)
             .args(["-c", command])
-            .stderr(Stdio::null())
             .output()
             .context("vtysh")?;
+        ensure!(
+            output.status.success(),
+            "vtysh: {command}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 

@@ -11,8 +11,8 @@ use super::sampling::{Meanwhile, dump_meanwhile};
 use crate::error::Error;
 use crate::namespace::Namespace;
 
-/// Timers by link; none on a kernel without bridges. Some 8 µs a bridge, 4 a
-/// port.
+/// Timers by link. Some 8 µs a bridge, 4 a port. Asked for where there is a
+/// bridge: a kernel that knows no such kind answers with all links.
 pub(super) fn read(
     namespace: &Namespace,
     meanwhile: &mut Meanwhile<'_>,

@@ -128,12 +128,16 @@ impl Model {
 
     /// A listing found that IPv6 was switched off on a link.
     pub fn v6_disabled(&mut self, link: u32) -> Result<(), TableFull> {
+        // Since when is not known: a route may have lost its other paths
+        // before, or since.
+        self.lost_v6 |= silent::has_lone_paths(self.tables(), link);
         silent::v6_disabled(&mut self.writer, link)
     }
 
-    /// Whether IPv6 was switched off and on somewhere, since this was last
-    /// set, without a word of the routes that went, or the path of a route was
-    /// the first and says what was not told: all has to be listed.
+    /// Whether, since this was last set, IPv6 was switched off and on
+    /// somewhere, or off at an unknown time, without a word of the routes that
+    /// went, or the path of a route was the first and says what was not told:
+    /// all has to be listed.
     pub fn lost_v6(&mut self) -> &mut bool {
         &mut self.lost_v6
     }
@@ -354,7 +358,7 @@ impl Model {
         }
         if loses_v6 {
             // Switched off before, in silence.
-            silent::v6_disabled(&mut self.writer, index)?;
+            self.v6_disabled(index)?;
         }
         let comes_up = was.is_some_and(|(was_up, _)| !was_up) && now.0;
         if comes_up || (is_ready && !was_ready) {

@@ -72,6 +72,8 @@ pub(super) struct Worker {
     /// When each kind of sample was last taken, in the order of
     /// [`Sampled::ALL`].
     sampled: [Option<Instant>; KINDS],
+    /// When timers of bridges may be read that somebody waits for.
+    timers_at: Option<Instant>,
     /// When speeds were last sampled.
     sampled_speeds: Option<Instant>,
     schedule: Schedule,
@@ -153,6 +155,7 @@ impl Worker {
             pause: FIRST_PAUSE,
             look_again_at: None,
             sampled: [None; KINDS],
+            timers_at: None,
             sampled_speeds: None,
             schedule: Schedule::new(now),
             unsure_at: [now; KINDS],
@@ -209,10 +212,13 @@ impl Worker {
                 until = until.min(at);
             }
         }
-        for at in [self.resync_at, self.look_again_at, self.settled_at()]
-            .into_iter()
-            .flatten()
-        {
+        let times = [
+            self.resync_at,
+            self.look_again_at,
+            self.settled_at(),
+            self.timers_at,
+        ];
+        for at in times.into_iter().flatten() {
             until = until.min(at);
         }
         let patience = until.saturating_duration_since(Instant::now());
@@ -500,13 +506,22 @@ impl Worker {
         self.let_go_of_sockets(now);
     }
 
-    /// Has timers read that were wanted since they last were.
+    /// Has timers read that were wanted since they last were. However many
+    /// ask, the kernel's lock of links is free for most of the time.
     fn sample_bridge_timers(&mut self, now: Instant) {
-        let wanted = self.shared.samples.wanted(Sampled::BridgeTimers);
+        let samples = &self.shared.samples;
+        let wanted = samples.wanted(Sampled::BridgeTimers);
+        let cost = samples.cost(Sampled::BridgeTimers).unwrap_or_default();
         let last = &mut self.sampled[Sampled::BridgeTimers as usize];
         let job = Job::Host(Sampled::BridgeTimers);
         let is_free = self.sampler.as_ref().is_none_or(|one| !one.is_at(job));
+        self.timers_at = None;
         if wanted > *last && is_free {
+            let free_at = last.map(|last| last + HOST_SHARE * cost);
+            if let Some(at) = free_at.filter(|at| now < *at) {
+                self.timers_at = Some(at);
+                return;
+            }
             *last = Some(now);
             self.have_sampled(job);
         }

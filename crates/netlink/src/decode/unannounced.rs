@@ -23,7 +23,9 @@ pub fn unannounced(payload: &[u8]) -> Unannounced {
 }
 
 /// The timers of a bridge's port, from a message of `AF_BRIDGE` as
-/// [`crate::request::Dump::BridgePorts`] asks for it; `None`: it is of no port.
+/// [`crate::request::Dump::BridgePorts`] asks for it; `None`: it tells none. A
+/// port's driver may answer beside its bridge, with flags alone
+/// (`ndo_dflt_bridge_getlink`).
 pub fn bridge_port_timers(payload: &[u8]) -> Result<Option<(u32, PortTimers)>, Malformed> {
     const MESSAGE: &str = "bridge's port";
     let (header, mut attributes) = split::<HEADER>(payload, MESSAGE)?;
@@ -31,7 +33,7 @@ pub fn bridge_port_timers(payload: &[u8]) -> Result<Option<(u32, PortTimers)>, M
     let link = link_of([i0, i1, i2, i3], MESSAGE, "ifi_index")?;
     while let Some(attribute) = attributes.step()? {
         if attribute.kind == ifla::PROTINFO {
-            return Ok(Some((link, port(attribute.nested())?)));
+            return Ok(port(attribute.nested())?.map(|timers| (link, timers)));
         }
     }
     Ok(None)
@@ -73,8 +75,8 @@ fn info(mut info: Attributes<'_>, found: &mut Unannounced) -> Result<(), Malform
             ifla::INFO_SLAVE_KIND => is_port = attribute.value == BRIDGE,
             ifla::INFO_DATA if is_bridge => {
                 // `IFLA_BR_HELLO_TIMER` and the three behind it.
-                let [hello, tcn, topology_change, gc] = timers(attribute.nested(), 16)?;
-                found.bridge = Some(BridgeTimers {
+                let timers = timers(attribute.nested(), 16)?;
+                found.bridge = timers.map(|[hello, tcn, topology_change, gc]| BridgeTimers {
                     hello,
                     tcn,
                     topology_change,
@@ -82,7 +84,7 @@ fn info(mut info: Attributes<'_>, found: &mut Unannounced) -> Result<(), Malform
                 });
             }
             ifla::INFO_SLAVE_DATA if is_port => {
-                found.port = Some(port(attribute.nested())?);
+                found.port = port(attribute.nested())?;
             }
             _ => {}
         }
@@ -91,23 +93,63 @@ fn info(mut info: Attributes<'_>, found: &mut Unannounced) -> Result<(), Malform
 }
 
 /// `IFLA_BRPORT_MESSAGE_AGE_TIMER` and the two behind it.
-fn port(data: Attributes<'_>) -> Result<PortTimers, Malformed> {
-    let [message_age, forward_delay, hold] = timers(data, 21)?;
-    Ok(PortTimers {
+fn port(data: Attributes<'_>) -> Result<Option<PortTimers>, Malformed> {
+    let timers = timers(data, 21)?;
+    Ok(timers.map(|[message_age, forward_delay, hold]| PortTimers {
         message_age,
         forward_delay,
         hold,
-    })
+    }))
 }
 
-/// The timers with numbers from `first` on.
-fn timers<const N: usize>(mut data: Attributes<'_>, first: u16) -> Result<[u64; N], Malformed> {
+/// The timers with numbers from `first` on; `None`: none is there.
+fn timers<const N: usize>(
+    mut data: Attributes<'_>,
+    first: u16,
+) -> Result<Option<[u64; N]>, Malformed> {
     let mut timers = [0; N];
+    let mut is_any = false;
     while let Some(attribute) = data.step()? {
         let place = attribute.kind.checked_sub(first).map(usize::from);
         if let Some(timer) = place.and_then(|place| timers.get_mut(place)) {
             *timer = u64::from_ne_bytes(attribute.array()?);
+            is_any = true;
         }
     }
-    Ok(timers)
+    Ok(is_any.then_some(timers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An attribute: its length, kind and value.
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(4 + value.len()).unwrap_or_default();
+        let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend_from_slice(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn message_of(settings: &[u8]) -> Vec<u8> {
+        let mut message = vec![7, 0, 1, 0];
+        message.extend_from_slice(&9_u32.to_ne_bytes());
+        message.resize(HEADER, 0);
+        message.extend(attribute(ifla::PROTINFO | 0x8000, settings));
+        message
+    }
+
+    #[test]
+    fn a_driver_that_answers_beside_the_bridge_tells_no_timers() {
+        let flags_alone = message_of(&attribute(4, &[1]));
+        assert_eq!(bridge_port_timers(&flags_alone), Ok(None));
+        let forward_delay = attribute(22, &853_u64.to_ne_bytes());
+        let timers = PortTimers {
+            forward_delay: 853,
+            ..PortTimers::default()
+        };
+        let told = bridge_port_timers(&message_of(&forward_delay));
+        assert_eq!(told, Ok(Some((9, timers))));
+    }
 }

@@ -64,6 +64,16 @@ pub async fn rows(
     let after = parameters.take("after")?.map(Cow::into_owned);
     let format = format(&mut parameters, &request)?;
     parameters.finish()?;
+    if top.is_some() && matches!(table.table, Table::Pools | Table::Helpers) {
+        return Err(Problem::bad_request(
+            "parameter `top`: these rows have no inside address to count by",
+        ));
+    }
+    if limit.is_some() && (count || top.is_some()) {
+        return Err(Problem::bad_request(
+            "parameter `limit`: `count` and `top` give no pages",
+        ));
+    }
     if usize::from(count) + usize::from(top.is_some()) + usize::from(after.is_some()) > 1 {
         return Err(Problem::bad_request(
             "parameters `count`, `top` and `after`: one of them is expected",

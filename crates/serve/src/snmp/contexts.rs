@@ -188,7 +188,7 @@ fn routing_contexts(tables: &Tables) -> BTreeSet<String> {
         .collect()
 }
 
-/// The contexts for one request.
+/// The contexts for one request, or for those of a master that came together.
 #[derive(Debug)]
 pub struct Asked {
     namespaces: Arc<[Arc<Namespace>]>,
@@ -198,7 +198,8 @@ pub struct Asked {
     ahead_millis: i64,
     now_millis: u64,
     manner: Manner,
-    chosen: OnceCell<Chosen>,
+    /// Those that were asked for.
+    chosen: OnceCell<Box<Chosen>>,
 }
 
 /// A context that a request is about.
@@ -218,12 +219,18 @@ struct Chosen {
     ahead_millis: i64,
     now_millis: u64,
     context: Vec<u8>,
+    /// The one that was asked for next.
+    next: OnceCell<Box<Self>>,
 }
 
 impl Contexts for Asked {
     fn context(&self, name: &[u8]) -> Option<&dyn Mib> {
-        if let Some(chosen) = self.chosen.get() {
-            return (chosen.context == name).then_some(chosen as &dyn Mib);
+        let mut place = &self.chosen;
+        while let Some(chosen) = place.get() {
+            if chosen.context == name {
+                return Some(&**chosen);
+            }
+            place = &chosen.next;
         }
         let (namespace, inside) = self.namespace(name)?;
         let (owner, inside) = owner_of(inside);
@@ -233,7 +240,7 @@ impl Contexts for Asked {
         let tables = of.tables();
         let of_kernel = mib::routing_table(&namespace.tables(), inside);
         let routing_table = of_kernel.or_else(|| mib::routing_table(&tables, inside))?;
-        let chosen = self.chosen.get_or_init(|| Chosen {
+        let chosen = Chosen {
             history: namespace.follower.history(),
             health: Health::of(Arc::clone(&of.source)),
             source: of.source,
@@ -247,13 +254,14 @@ impl Contexts for Asked {
             ahead_millis: self.ahead_millis,
             now_millis: self.now_millis,
             context: name.to_vec(),
-        });
-        Some(chosen)
+            next: OnceCell::new(),
+        };
+        let chosen = place.get_or_init(|| Box::new(chosen));
+        Some(&**chosen)
     }
 
     fn is_waiting(&self) -> bool {
-        let chosen = self.chosen.get();
-        chosen.is_some_and(|chosen| chosen.freshness.is_waiting())
+        self.all().any(|chosen| chosen.freshness.is_waiting())
     }
 
     fn is_by_name_only(&self, name: &[u8]) -> bool {
@@ -261,8 +269,9 @@ impl Contexts for Asked {
     }
 
     fn take_too_old(&self) -> bool {
-        let chosen = self.chosen.get();
-        chosen.is_some_and(|chosen| chosen.freshness.take_stale())
+        // Each of them, and not the first alone.
+        let taken = self.all().map(|chosen| chosen.freshness.take_stale());
+        taken.fold(false, |any, taken| any | taken)
     }
 }
 
@@ -291,25 +300,33 @@ impl Asked {
         }
     }
 
+    /// All that were asked for.
+    fn all(&self) -> impl Iterator<Item = &Chosen> {
+        std::iter::successors(self.chosen.get(), |chosen| chosen.next.get()).map(|chosen| &**chosen)
+    }
+
     /// Whether the answer has samples that are older than they should be.
     pub fn is_old(&self) -> bool {
-        let chosen = self.chosen.get();
-        chosen.is_some_and(|chosen| chosen.freshness.is_old())
+        self.all().any(|chosen| chosen.freshness.is_old())
     }
 
     /// Whether the answer has counters that are too old to be told.
     pub fn is_stale(&self) -> bool {
-        let chosen = self.chosen.get();
-        chosen.is_some_and(|chosen| chosen.freshness.is_stale())
+        self.all().any(|chosen| chosen.freshness.is_stale())
     }
 
     /// What the request waits for that is put off, and for how long.
     pub fn into_waits(self) -> (Vec<Fresh>, Duration) {
-        let Some(chosen) = self.chosen.into_inner() else {
-            return (Vec::new(), Duration::ZERO);
-        };
-        let links = chosen.tables.borrow().links.len();
-        chosen.freshness.into_waits(links)
+        let (mut waits, mut longest) = (Vec::new(), Duration::ZERO);
+        let mut next = self.chosen.into_inner();
+        while let Some(chosen) = next {
+            let links = chosen.tables.borrow().links.len();
+            let (fresh, patience) = chosen.freshness.into_waits(links);
+            waits.extend(fresh);
+            longest = longest.max(patience);
+            next = chosen.next.into_inner();
+        }
+        (waits, longest)
     }
 
     /// What the kernel tells of other namespaces is not for everybody.

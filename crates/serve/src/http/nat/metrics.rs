@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use super::super::background::Background;
 use super::super::prometheus::{escape, head, labelled};
-use super::asking::{self, Bounds};
+use super::asking::{self, Bounds, Trouble};
 use super::translation::Translation;
 
 /// How long a scrape waits for each of two answers.
@@ -40,6 +40,8 @@ pub struct Sample {
 struct Told {
     statistics: Value,
     pools: Vec<Pool>,
+    /// Why there are none.
+    without_pools: Option<String>,
 }
 
 /// Outside addresses in a row.
@@ -84,10 +86,20 @@ async fn look(path: &Path) -> Result<Told, String> {
         asked.map_err(|trouble| trouble.in_words())
     };
     let statistics = ask(Request::Statistics).await?.rows;
-    let pools = ask(Request::rows(Table::Pools, Filter::default())).await?;
+    let statistics: Option<Value> = serde_json::from_slice(&statistics).ok();
+    // Counters that began anew would be told where it is another's words.
+    let statistics = statistics.filter(|it| it["flows"].is_u64());
+    let statistics = statistics.ok_or_else(|| Trouble::Nonsense.in_words())?;
+    // Many workers have many rows of addresses: without them all else is told.
+    let pools = ask(Request::rows(Table::Pools, Filter::default())).await;
+    let (pools, without_pools) = match pools {
+        Ok(pools) => (pools_of(&pools.rows), None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
     Ok(Told {
-        statistics: serde_json::from_slice(&statistics).unwrap_or_default(),
-        pools: pools_of(&pools.rows),
+        statistics,
+        pools,
+        without_pools,
     })
 }
 
@@ -230,9 +242,13 @@ impl Told {
     fn write(&self, out: &mut String) {
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         for (name, help, kind, at) in FAMILIES {
+            // A translation of another version may not count it.
+            let Some(value) = self.statistics[at].as_u64() else {
+                continue;
+            };
             let name = format!("fingerpost_nat_{name}");
             head(out, &name, help, kind);
-            let _ = writeln!(out, "{name} {}", number(&self.statistics[at]));
+            let _ = writeln!(out, "{name} {value}");
         }
         let name = "fingerpost_nat_packets_total";
         let help = "Packets, by direction and what became of them";
@@ -258,6 +274,10 @@ impl Told {
     }
 
     fn of_pools(&self, out: &mut String) {
+        if let Some(why) = &self.without_pools {
+            let _ = writeln!(out, "# no pools: {}", why.replace('\n', " "));
+            return;
+        }
         type Value = fn(&Pool) -> u64;
         let families: [(&str, &str, Value); 3] = [
             ("addresses", "Outside addresses", |pool| pool.addresses),
