@@ -1,5 +1,6 @@
 //! What statements cost at 1,000,000 routes: the best of some rounds, on one
-//! core, into a sink. `cargo bench -p fingerpost-query`.
+//! core, into a sink. `cargo bench -p fingerpost-query`;
+//! behind `--` a part of the names of those that are wanted.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 use fingerpost_query::{Asked, Limits, Moment, Question, answer};
 use ipnet::IpNet;
 use table::{
-    Change, Counted, Link, NextHop, NextHops, Nexthop, Placement, Reader, Route, RouteBody, Sample, Writer,
+    Change, Counted, Link, LinkCounters, NextHop, NextHops, Nexthop, Placement, Reader, Route,
+    RouteBody, Sample, Writer,
 };
 use view::{Format, Object};
 use words::Names;
@@ -26,13 +28,31 @@ const NEXT_HOPS: u32 = 4_000;
 const ROUNDS: usize = 5;
 
 const STATEMENTS: [(&str, &str); 9] = [
-    ("a prefix", "select * from routes where prefix = '1.2.3.0/24'"),
-    ("the longest match", "select * from routes where longest_match(prefix, '1.2.3.4')"),
-    ("inside a /16", "select prefix, dev from routes where within(prefix, '1.2.0.0/16')"),
-    ("by gateway", "select count(*) from routes where gateway = '192.0.2.7'"),
-    ("the first of a table", "select prefix from routes where table_name = 'main' order by prefix limit 20"),
+    (
+        "a prefix",
+        "select * from routes where prefix = '1.2.3.0/24'",
+    ),
+    (
+        "the longest match",
+        "select * from routes where longest_match(prefix, '1.2.3.4')",
+    ),
+    (
+        "inside a /16",
+        "select prefix, dev from routes where within(prefix, '1.2.0.0/16')",
+    ),
+    (
+        "by gateway",
+        "select count(*) from routes where gateway = '192.0.2.7'",
+    ),
+    (
+        "the first of a table",
+        "select prefix from routes where table_name = 'main' order by prefix limit 20",
+    ),
     ("all, counted", "select count(*) from routes"),
-    ("all, by link", "select dev, count(*) from routes group by dev"),
+    (
+        "all, by link",
+        "select dev, count(*) from routes group by dev",
+    ),
     (
         "routes, links and counters",
         "select count(*), sum(c.rx_bytes) from routes r join links l on l.ifname = r.dev \
@@ -108,7 +128,17 @@ fn filled() -> Writer {
         Change::PutRoute(route, Placement::Last)
     });
     writer.commit(links.chain(next_hops).chain(routes)).unwrap();
-    let counted = (1..=LINKS).map(|index| (index, Counted::default())).collect();
+    let counted = (1..=LINKS)
+        .map(|index| {
+            (
+                index,
+                Counted {
+                    counters: LinkCounters::default(),
+                    at: None,
+                },
+            )
+        })
+        .collect();
     writer.publish_link_counters(Sample::new(1, counted));
     writer
 }
@@ -129,9 +159,11 @@ fn main() {
         memory: 32 << 20,
     };
     println!("{ROUTES} routes over {LINKS} links and {NEXT_HOPS} next hops");
-    for (what, statement) in STATEMENTS {
+    let named = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let is_named = |what: &str| named.as_ref().is_none_or(|part| what.contains(part));
+    for (what, statement) in STATEMENTS.iter().filter(|(what, _)| is_named(what)) {
         let question = Question {
-            statement: statement.to_owned(),
+            statement: (*statement).to_owned(),
             format: Format::Ndjson,
             explain: false,
         };

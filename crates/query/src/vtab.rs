@@ -275,6 +275,9 @@ impl Cost {
             Rows::Feeds | Rows::Peers => 10,
         } as f64;
         let links = tables.links.len().max(1) as f64;
+        let next_hops = tables.nexthops.len().max(20) as f64;
+        // Routes that share all that they point to, on average.
+        let alike = all / tables.routes.distinct_bodies().max(1) as f64;
         let of = |condition: &Condition| -> f64 {
             match (condition.narrows, condition.compare) {
                 (Narrows::Link | Narrows::LinkName, Compare::Equal) => match schema.rows {
@@ -283,13 +286,14 @@ impl Cost {
                 },
                 (Narrows::Nexthop, Compare::Equal) => match schema.rows {
                     Rows::Of(Object::Nexthop) => 1.0,
-                    _ => all / 20.0,
+                    _ => all / next_hops,
                 },
                 (Narrows::Prefix | Narrows::Destination | Narrows::Host, Compare::Equal) => 2.0,
                 (Narrows::Mac, _) => 2.0,
                 (_, Compare::By(Relation::Within)) => all / 100.0,
                 (_, Compare::By(_)) => 8.0,
-                (Narrows::Gateway | Narrows::PreferredSource, _) => all / 20.0,
+                (Narrows::Gateway, _) => alike * 2.0,
+                (Narrows::PreferredSource, _) => all / 20.0,
                 (_, Compare::AtLeast | Compare::AtMost) => all / 2.0,
                 _ => all * 0.9,
             }

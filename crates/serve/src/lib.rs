@@ -34,7 +34,7 @@ pub mod owners;
 pub mod route_times;
 pub mod setting;
 pub mod snmp;
-pub mod sql;
 mod source;
+pub mod sql;
 pub mod status;
 pub mod watch;

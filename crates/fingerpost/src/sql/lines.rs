@@ -89,7 +89,10 @@ mod tests {
         assert_eq!(lines.take(&"x".repeat(MAX_STATEMENT - 1)).unwrap(), None);
         assert!(lines.take("yy").is_err());
         assert!(lines.is_empty(), "and goes on");
-        assert_eq!(lines.take("select 1;").unwrap().as_deref(), Some("select 1;\n"));
+        assert_eq!(
+            lines.take("select 1;").unwrap().as_deref(),
+            Some("select 1;\n")
+        );
         assert_eq!(lines.rest(), None);
     }
 }

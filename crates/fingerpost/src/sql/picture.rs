@@ -22,13 +22,19 @@ type Row = Map<String, Value>;
 /// The rows of a statement, and how the asking ended.
 pub(super) fn rows_of(statement: &str, from: &From) -> Result<(Vec<Row>, ExitCode)> {
     let ask = Ask::Sql(Box::new(Question {
-        statement: format!("select * from ({}) limit {}", trimmed(statement), MAX_ROWS + 1),
+        statement: format!(
+            "select * from ({}) limit {}",
+            trimmed(statement),
+            MAX_ROWS + 1
+        ),
         format: Format::Ndjson,
         explain: false,
     }));
     let mut text = Vec::new();
     let ended = ask::run(ask, from, &mut text)?;
-    let rows = text.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
+    let rows = text
+        .split(|octet| *octet == b'\n')
+        .filter(|line| !line.is_empty());
     let rows: Vec<Row> = rows
         .map(serde_json::from_slice)
         .collect::<Result<_, _>>()
@@ -52,7 +58,10 @@ pub(super) fn write(statement: &str, rows: &[Row], file: &Path) -> Result<()> {
 
 fn plot(statement: &str, rows: &[Row]) -> Result<Plot> {
     let number = |row: &Row, name: &str| row.get(name).and_then(Value::as_f64);
-    let names: Vec<&String> = rows.first().map(|row| row.keys().collect()).unwrap_or_default();
+    let names: Vec<&String> = rows
+        .first()
+        .map(|row| row.keys().collect())
+        .unwrap_or_default();
     let is_number = |name: &&&String| rows.iter().any(|row| number(row, name).is_some());
     let names: Vec<&String> = names.iter().filter(is_number).copied().collect();
     let [x, others @ ..] = names.as_slice() else {
@@ -89,7 +98,9 @@ mod tests {
     use super::*;
 
     fn rows(text: &str) -> Vec<Row> {
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     #[test]

@@ -35,10 +35,35 @@ A statement ends with `;`. Beside statements there are:
 
 /// Words that are completed beside names.
 const WORDS: [&str; 29] = [
-    "select", "distinct", "from", "where", "and", "or", "not", "in", "between", "like", "glob",
-    "is null", "group by", "having", "order by", "desc", "limit", "join", "left join", "using",
-    "count(*)", "sum(", "within(", "covers(", "longest_match(", "in_cidr_range(", "masklen(",
-    "family(", "explain query plan",
+    "select",
+    "distinct",
+    "from",
+    "where",
+    "and",
+    "or",
+    "not",
+    "in",
+    "between",
+    "like",
+    "glob",
+    "is null",
+    "group by",
+    "having",
+    "order by",
+    "desc",
+    "limit",
+    "join",
+    "left join",
+    "using",
+    "count(*)",
+    "sum(",
+    "within(",
+    "covers(",
+    "longest_match(",
+    "in_cidr_range(",
+    "masklen(",
+    "family(",
+    "explain query plan",
 ];
 
 /// Reads and answers until the end.
@@ -86,8 +111,14 @@ pub(super) fn run(mut asker: Asker, out: &mut impl Write) -> Result<ExitCode> {
     }
     if let Some(file) = &history {
         let made = file.parent().map_or(Ok(()), fs::create_dir_all);
-        if let Err(error) = made.map_err(ReadlineError::from).and_then(|()| editor.save_history(file)) {
-            say(&format!("the history is not kept: {}: {error}", file.display()));
+        if let Err(error) = made
+            .map_err(ReadlineError::from)
+            .and_then(|()| editor.save_history(file))
+        {
+            say(&format!(
+                "the history is not kept: {}: {error}",
+                file.display()
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -105,23 +136,23 @@ fn dotted(line: &str, asker: &mut Asker, out: &mut impl Write) -> Result<bool> {
                 writeln!(out, "{table}")?;
             }
         }
-        (".columns", Some(name), None) => {
-            match query::tables().find(|(table, _)| *table == name) {
-                Some((_, columns)) => {
-                    for column in columns {
-                        writeln!(out, "{column}")?;
-                    }
+        (".columns", Some(name), None) => match query::tables().find(|(table, _)| *table == name) {
+            Some((_, columns)) => {
+                for column in columns {
+                    writeln!(out, "{column}")?;
                 }
-                None => say(&format!("no table is named `{name}`; `.tables` lists them")),
             }
-        }
+            None => say(&format!("no table is named `{name}`; `.tables` lists them")),
+        },
         (".format", Some("table"), None) => asker.asked.format = Format::Text,
         (".format", Some("json"), None) => asker.asked.format = Format::Json,
         (".format", Some("ndjson"), None) => asker.asked.format = Format::Ndjson,
         (".format", Some("csv"), None) => asker.asked.format = Format::Csv,
         (".explain", Some("on"), None) => asker.asked.explain = true,
         (".explain", Some("off"), None) => asker.asked.explain = false,
-        _ => say(&format!("`{line}` is not known; `.help` says what there is")),
+        _ => say(&format!(
+            "`{line}` is not known; `.help` says what there is"
+        )),
     }
     out.flush()?;
     Ok(true)
@@ -136,7 +167,9 @@ fn say(what: &str) {
 /// Where the history is kept; `None`: nobody says where its user is at home.
 fn history() -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute);
+    let state = env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .and_then(absolute);
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".local/state"));
     let directory = state.or_else(|| home().and_then(absolute))?;
     Some(directory.join("fingerpost/sql_history"))
@@ -163,7 +196,9 @@ impl Names {
     fn of(&self, line: &str, at: usize) -> (usize, Vec<String>) {
         let before = line.get(..at).unwrap_or_default();
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let start = before.rfind(|c: char| !is_name(c)).map_or(0, |last| last + 1);
+        let start = before
+            .rfind(|c: char| !is_name(c))
+            .map_or(0, |last| last + 1);
         let begun = before.get(start..).unwrap_or_default().to_ascii_lowercase();
         // Behind a quote that is open stands a value.
         let in_quotes = before.matches('\'').count() % 2 == 1;

@@ -158,14 +158,15 @@ pub async fn answer(shared: Arc<Shared>, request: Parts) -> Result<Response, Pro
         };
         let is_gone = move || gone.load(Ordering::Relaxed);
         let ended = begin().and_then(|()| {
-            let answered =
-                sql::answer(&question, &namespace, &names, &limits, is_gone, &mut out);
+            let answered = sql::answer(&question, &namespace, &names, &limits, is_gone, &mut out);
             answered.map_err(problem)
         });
         // Nobody is told where nobody waits.
         let _ = tell.send((ended.map(|_| out.octets), lease));
     };
-    let spawned = thread::Builder::new().name("statement".to_owned()).spawn(work);
+    let spawned = thread::Builder::new()
+        .name("statement".to_owned())
+        .spawn(work);
     spawned.map_err(|error| Problem::busy(format!("no thread for a statement: {error}")))?;
     let told = told.await.map_err(|_| Problem::busy("the daemon ends"))?;
     drop(waits);
@@ -199,9 +200,10 @@ fn begin() -> Result<(), Problem> {
 
 fn statement(request: &Parts) -> Result<String, Problem> {
     let octets = request.extensions.get::<Statement>();
-    let octets = octets.map(|statement| statement.0.to_vec()).unwrap_or_default();
-    String::from_utf8(octets)
-        .map_err(|_| Problem::bad_request("the statement is no text in UTF-8"))
+    let octets = octets
+        .map(|statement| statement.0.to_vec())
+        .unwrap_or_default();
+    String::from_utf8(octets).map_err(|_| Problem::bad_request("the statement is no text in UTF-8"))
 }
 
 fn problem(error: SqlError) -> Problem {

@@ -21,8 +21,8 @@ use crate::namespace::Namespace;
 use crate::namespace_service::NamespaceService;
 use crate::owners::{self, AnswerErrorOrLeft, Following, Pair};
 use crate::route_times::RouteTimes;
-use crate::sql;
 use crate::source::Source;
+use crate::sql;
 use crate::status::Answered;
 use crate::watch::{self, Watching};
 

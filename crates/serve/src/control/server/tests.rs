@@ -822,7 +822,9 @@ const ENDLESS: &str = "with recursive n(i) as (select 1 union all select i + 1 f
 fn a_statement_is_answered_as_other_questions_are() {
     let tested = Tested::new(Patience::default(), 40);
     let (rows, text) = tested
-        .ask(stated("select ifindex, ifname from links where ifindex < 3 order by 1"))
+        .ask(stated(
+            "select ifindex, ifname from links where ifindex < 3 order by 1",
+        ))
         .unwrap();
     assert_eq!((rows, text.lines().count()), (2, 3), "{text}");
     let refused = tested.ask(stated("create table x(y)")).unwrap_err();
