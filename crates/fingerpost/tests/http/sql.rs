@@ -2,8 +2,7 @@
 
 use lab::Netns;
 
-use super::{Reply, reply};
-use crate::common::{Daemon, furnished};
+use super::{Reply, asked, reply};
 
 /// Sends a statement; `arguments` are curl's.
 fn posted(netns: &Netns, arguments: &[&str]) -> Reply {
@@ -14,10 +13,9 @@ fn posted(netns: &Netns, arguments: &[&str]) -> Reply {
 
 #[test]
 fn statements_are_answered_within_bounds_and_on_loopback() {
-    let Some(netns) = furnished("httpsql") else {
+    let Some((netns, _daemon)) = asked("httpsql") else {
         return;
     };
-    let _daemon = Daemon::start(&netns);
     const AT: &str = "http://127.0.0.1:9797/v1/sql";
     let ask = |statement: &str| posted(&netns, &["-d", statement, AT]);
     let some = ask("select prefix, dev from routes where prefix = '10.1.0.0/16'");

@@ -240,7 +240,7 @@ fn any_route(number: u32, random: &mut Random) -> Change {
     let mut body = body(hops);
     body.nexthop_id = none
         .then(|| 1 + random.below(5) as u32)
-        .or((number % 9 == 0).then_some(100));
+        .or(number.is_multiple_of(9).then_some(100));
     body.protocol = [2, 3, 4, 186][random.below(4)];
     body.scope = [0, 253][random.below(2)];
     body.preferred_source = (random.below(6) == 0).then(|| [10, 1, 1, gateway].into());
