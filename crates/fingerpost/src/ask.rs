@@ -21,7 +21,7 @@ use serve::control::{client, paths};
 use view::Format;
 
 use crate::direct::{self, Answered};
-pub use arguments::From;
+pub use arguments::{From, from, from_arguments, switch};
 pub use command::{
     OBJECTS, command, name, route_diff, route_flaps, route_get, route_why, status, status_wanted,
     wanted,
@@ -83,7 +83,7 @@ pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
             // The daemon may be another user's, and its socket for few.
             None => (Namespace::current()?, CapabilitySet::DAC_OVERRIDE),
         };
-        if matches!(ask, Ask::Watch(_)) {
+        if matches!(ask, Ask::Watch(_) | Ask::Sql(_)) {
             // For the buffer of a mirror of its own, where no daemon is.
             kept |= CapabilitySet::NET_ADMIN;
         }
@@ -152,6 +152,7 @@ fn of_kernel(ask: Ask, namespace: &Namespace, out: &mut impl Write) -> Result<An
         Ask::Watch(question) => Ok(direct::watch(&question, namespace, out)?.into()),
         Ask::Arp(question) => Ok(direct::arp::answer(&question, namespace, None, out)?.into()),
         Ask::Ifconfig(question) => Ok(direct::ifconfig::answer(&question, namespace, out)?.into()),
+        Ask::Sql(question) => direct::sql::answer(&question, namespace, out),
         Ask::Status { .. }
         | Ask::RouteDiff(_)
         | Ask::WatchDiff(_)
@@ -291,6 +292,7 @@ fn every_namespace(ask: &Ask, from: &From, out: &mut impl Write) -> Result<Optio
         Ask::RouteDiff(_) | Ask::RouteWhy(_) | Ask::RouteFlaps(_) => {
             bail!("sources are compared in one namespace: name it with --netns")
         }
+        Ask::Sql(_) => bail!("a statement is about one namespace: name it with --netns"),
         Ask::Arp(_) | Ask::Ifconfig(_) => {
             bail!("arp and ifconfig list one namespace: name it with --netns")
         }
@@ -340,6 +342,7 @@ fn of_namespace(mut ask: Ask, name: &str) -> Ask {
         | Ask::RouteFlaps(_)
         | Ask::Arp(_)
         | Ask::Ifconfig(_)
+        | Ask::Sql(_)
         | Ask::Status { .. } => None,
     };
     if let Some(output) = output {

@@ -25,7 +25,7 @@ use crate::ask::{self, From};
 use crate::daemon::{self, Up};
 use crate::foreign::{self, Called};
 use crate::nat::{self, Nat};
-use crate::{arp, check, generate, ifconfig, ip, netstat, replay, top};
+use crate::{arp, check, generate, ifconfig, ip, netstat, replay, sql, top};
 
 /// What the user wants.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub enum Wanted {
     Import(import::Import),
     /// An answer.
     Ask(Ask, From),
+    /// Statements of SQL.
+    Sql(Box<sql::Sql>),
     /// A change to a table.
     Change(Object, Verb, Box<rows::Change>),
     /// Links made, deleted or changed.
@@ -120,6 +122,7 @@ pub fn command() -> Command {
     }
     command
         .subcommands(state::command::commands())
+        .subcommand(sql::command())
         .subcommand(arp::command())
         .subcommand(ifconfig::command())
         .subcommand(netstat::command())
@@ -264,6 +267,7 @@ fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
         "bridge" => Wanted::Ip(ip::Tool::Bridge, foreign::words(matches)),
         "ifaceseq" => Wanted::Ifaceseq(ifaceseq::wanted(matches)),
         "failover" => Wanted::Failover(failover::wanted(matches)),
+        "sql" => Wanted::Sql(Box::new(sql::wanted(matches).map_err(usage)?)),
         "top" => Wanted::Top(top::wanted(matches)),
         "nat" => Wanted::Nat(nat::parse(matches)?),
         "send" => Wanted::Send(Box::new(send::parse(matches)?)),

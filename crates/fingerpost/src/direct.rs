@@ -5,6 +5,7 @@ pub mod arp;
 pub mod ifconfig;
 pub mod route_get;
 pub mod rows;
+pub mod sql;
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -24,6 +24,7 @@ mod ip;
 mod nat;
 mod netstat;
 mod replay;
+mod sql;
 mod tables_file;
 mod top;
 
@@ -77,6 +78,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
                 None => ask::run(ask, &from, &mut out),
             };
         }
+        Wanted::Sql(asked) => return sql::run(*asked, &mut out),
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,
         Wanted::Completions(shell) => generate::completions(shell, &mut out)?,
         Wanted::Ifaceseq(wanted) => return drill::ifaceseq::run(&wanted, &mut out),

@@ -195,6 +195,16 @@ fn take_net_snmp_off_a_full_table() {
 }
 
 #[test]
+fn ask_with_sql() {
+    let Some(netns) = furnished("guidesql") else {
+        return;
+    };
+    netns.ip(&["link", "set", "lo", "up"]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    follow("sql.md", &netns, directory.path(), &[]);
+}
+
+#[test]
 fn find_who_owns_a_mac_on_any_of_my_bridges() {
     let Some(netns) = furnished("guidemac") else {
         return;

@@ -44,6 +44,7 @@ mod serve;
 mod shared;
 mod shared_stream;
 mod sources;
+mod sql;
 mod status;
 mod streamed;
 mod token;
@@ -58,7 +59,7 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use bytes::Bytes;
 use http::request::Parts;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -479,6 +480,7 @@ fn router(shared: &Arc<Shared>) -> Router {
             "/v1/routes/flaps",
             get(asynchronous(shared, sources::flaps)),
         )
+        .route(sql::PATH, post(asynchronous(shared, sql::answer)))
         .route("/v1/nat/who", get(asynchronous(shared, nat::who)))
         .route(
             "/v1/nat/statistics",

@@ -17,6 +17,7 @@
 //! - [`budget`]: memory for those who are answered.
 //! - [`forwarding`]: what forwards at XDP beside the daemon, asked.
 //! - [`descriptors`]: how many the process may have.
+//! - [`sql`]: SQL over a namespace, within what each who asks may take.
 //! - [`setting`]: what the keys of the configuration are for.
 //! - [`status`]: how a daemon is, as it is told.
 
@@ -34,5 +35,6 @@ pub mod route_times;
 pub mod setting;
 pub mod snmp;
 mod source;
+pub mod sql;
 pub mod status;
 pub mod watch;

@@ -459,6 +459,18 @@ impl Log {
         Events::Batches(told.collect())
     }
 
+    /// All batches that are kept. O(batches), outside of the lock.
+    pub(crate) fn kept(&self) -> Vec<EventBatch> {
+        let (_, closed, open) = self.all();
+        let batches = closed.iter().flat_map(|chunk| &**chunk).chain(&open);
+        let told = batches.map(|of| EventBatch {
+            generation: of.generation,
+            at_millis: of.at_millis,
+            events: Arc::clone(&of.events),
+        });
+        told.collect()
+    }
+
     /// When which routes changed. O(events kept), outside of the lock.
     pub(crate) fn route_changes(&self) -> RouteChanges {
         let (forgotten_at_millis, closed, open) = self.all();

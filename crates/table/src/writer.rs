@@ -8,7 +8,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 use memory::Published;
 
-use crate::event::{Bell, Event, Events, Generation, Log, RouteChanges, RouteFlaps, RouteHistory};
+use crate::event::{
+    Bell, Event, EventBatch, Events, Generation, Log, RouteChanges, RouteFlaps, RouteHistory,
+};
 use crate::host::Host;
 use crate::route_bodies::Interner;
 use crate::routes::RouteLoad;
@@ -104,6 +106,12 @@ impl Reader {
     /// by little, and holds no more than that.
     pub fn some_events_after(&self, seen: Generation, most: usize, patience: Duration) -> Events {
         self.shared.log.after(seen, most, patience)
+    }
+
+    /// All events that are kept, the oldest first: for questions about what
+    /// happened. O(batches kept); the events themselves are shared.
+    pub fn kept_events(&self) -> Vec<EventBatch> {
+        self.shared.log.kept()
     }
 
     /// Octets that the events kept for watchers take, about: 24 MiB at most.

@@ -200,7 +200,7 @@ impl Columns {
 }
 
 /// A line of CSV (RFC 4180, with a plain line feed at its end).
-fn csv_line<'c>(cells: impl Iterator<Item = &'c [u8]>, out: &mut Vec<u8>) {
+pub fn csv_line<'c>(cells: impl Iterator<Item = &'c [u8]>, out: &mut Vec<u8>) {
     for (at, cell) in cells.enumerate() {
         if at > 0 {
             out.push(b',');
@@ -244,7 +244,7 @@ fn is_formula(cell: &[u8]) -> bool {
 /// A line of a table: cells as wide as the widest so far, two spaces
 /// between them; `-` where there is nothing, so that who splits a line at
 /// its spaces finds each column.
-fn table_line<'c>(cells: impl Iterator<Item = (&'c [u8], &'c usize)>, out: &mut Vec<u8>) {
+pub fn table_line<'c>(cells: impl Iterator<Item = (&'c [u8], &'c usize)>, out: &mut Vec<u8>) {
     for (cell, width) in cells {
         let cell = if cell.is_empty() { b"-" } else { cell };
         out.extend_from_slice(cell);

@@ -46,13 +46,8 @@ impl Watch {
 /// changed `before`, its fields as they were. Routes of families that are
 /// not interpreted give nothing.
 pub fn event(event: &Event, at_millis: u64, context: Context<'_>) -> Option<Vec<u8>> {
-    let operation = match event.operation {
-        Operation::Added => "added",
-        Operation::Changed => "changed",
-        Operation::Deleted => "deleted",
-    };
     let mut out = Vec::with_capacity(256);
-    let object = object_of(&event.row)?;
+    let (operation, object) = event_names(event)?;
     let begins = [("event", operation), ("object", object)];
     let output = Output::default();
     put_row(&event.row, &begins, &context, &output, &mut out);
@@ -77,6 +72,17 @@ pub fn row(row: &Row, context: Context<'_>) -> Vec<u8> {
     };
     put_row(row, &[], &context, &output, &mut out);
     out
+}
+
+/// What happened, and to what, as lines of events have it; `None`: it is not
+/// told.
+pub fn event_names(event: &Event) -> Option<(&'static str, &'static str)> {
+    let operation = match event.operation {
+        Operation::Added => "added",
+        Operation::Changed => "changed",
+        Operation::Deleted => "deleted",
+    };
+    Some((operation, object_of(&event.row)?))
 }
 
 /// What a row is in events; `None`: it is not told.

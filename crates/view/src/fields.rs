@@ -131,7 +131,7 @@ impl Visit for Json<'_> {
 }
 
 /// A JSON string, quoted and escaped.
-pub(crate) fn push_json_text(out: &mut Vec<u8>, text: &str) {
+pub fn push_json_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     if text.bytes().all(|b| b >= 0x20 && b != b'"' && b != b'\\') {
         out.extend_from_slice(text.as_bytes());

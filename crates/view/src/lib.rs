@@ -9,6 +9,8 @@
 //! - [`answer`]: answers a question from a snapshot, by the access path that
 //!   the planner (`plan`) chose.
 //! - [`Walk`]: the same in pieces, each from the newest snapshot.
+//! - [`RowScan`], [`Cells`]: rows as they are and values of their columns, for
+//!   who has a language of questions of its own.
 //! - [`route_get`]: which route a packet would take.
 //! - [`RouteDiff`], [`RouteDiffWatch`]: where the routes of two sources differ.
 //! - [`route_why`]: what each source knows of a prefix, and what packets do.
@@ -56,6 +58,7 @@ mod route_match;
 mod route_metrics;
 mod route_path;
 mod route_why;
+mod rows;
 mod rule;
 mod rule_match;
 mod selected_fields;
@@ -66,9 +69,10 @@ pub use answer::{Within, answer, answer_within};
 pub use answer_error::AnswerError;
 pub use bridge::BridgeRow;
 pub use column::{Column, ColumnType};
-pub use columns::{are_sampled, columns, shows_timers};
+pub use columns::{are_sampled, columns, csv_line, shows_timers, table_line};
 pub use context::Context;
-pub use event::{Watch, event, row};
+pub use event::{Watch, event, event_names, row};
+pub use fields::push_json_text;
 pub use monitor::{Monitored, device, monitored, padded_device};
 pub use pattern::matches as matches_name;
 pub use plan::KernelFilter;
@@ -78,7 +82,9 @@ pub use route_diff::{RouteDiff, RouteDiffQuestion, RouteDiffWatch, Side};
 pub use route_flaps::{FlapSource, RouteFlapsQuestion, route_flaps};
 pub use route_get::{RouteAnswer, RouteQuestion, link_of, route_get, route_got};
 pub use route_why::{RouteWhyQuestion, WhySource, route_why};
+pub use rows::{Cells, FoundRow, Narrowed, RowScan};
 pub use rule_match::RuleMatch;
+pub use selected_fields::CellValue;
 pub use selection::{BadQuestion, Selection, address_flag, states_of};
 pub use walk::{Bounds, Position, Walk};
 pub use words::{NameFile, Names};

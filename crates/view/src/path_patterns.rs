@@ -191,6 +191,15 @@ impl PathPattern {
         })
     }
 
+    /// One that lets every route through.
+    pub(crate) fn any() -> Self {
+        Self {
+            as_path: None,
+            communities: Vec::new(),
+            origin: None,
+        }
+    }
+
     /// Whether it lets every route through.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {

@@ -19,6 +19,8 @@ pub(crate) enum Access {
     All,
     /// The row of a number: a link's index, a next hop's id.
     Key(u32),
+    /// The rows of a range of numbers, ends included.
+    Keys(u32, u32),
     /// The rows on some links, link by link: of each all, or those with an
     /// address inside a prefix.
     ByLink(Vec<u32>, Option<IpNet>),
@@ -36,6 +38,9 @@ pub(crate) enum Access {
     Covering(InTable, IpNet),
     /// The routes inside a prefix, table by table.
     Within(InTable, IpNet),
+    /// The routes from a prefix to another, ends included, by address, then
+    /// length, table by table. Both are of one family.
+    Between(InTable, IpNet, IpNet),
     /// All routes of a table or of all, of a family or of IPv4, then IPv6.
     ByTable(InTable, Option<u8>),
 }
@@ -63,8 +68,14 @@ fn link(selection: &Selection) -> Access {
     match (selection.device, &selection.links) {
         (Some(device), _) => Access::Key(device),
         (None, Some(some)) => Access::ByLink(some.clone(), None),
-        (None, None) => Access::All,
+        (None, None) => numbers(selection),
     }
+}
+
+/// The rows of the numbers that are wanted.
+fn numbers(selection: &Selection) -> Access {
+    let range = selection.numbers;
+    range.map_or(Access::All, |(first, last)| Access::Keys(first, last))
 }
 
 fn address(selection: &Selection) -> Access {
@@ -107,15 +118,20 @@ fn route(selection: &Selection) -> Access {
     let nexthop = selection.id.map(BodyKey::Nexthop);
     let source = selection.source.map(BodyKey::Source);
     let device = selection.device.map(BodyKey::Link);
-    let key = gateway.or(nexthop).or(source).or(device);
-    key.map_or(Access::ByTable(tables, selection.family), Access::ByBody)
+    if let Some(key) = gateway.or(nexthop).or(source).or(device) {
+        return Access::ByBody(key);
+    }
+    match selection.between {
+        Some((first, last)) => Access::Between(tables, first, last),
+        None => Access::ByTable(tables, selection.family),
+    }
 }
 
 fn nexthop(selection: &Selection) -> Access {
     match (selection.id, selection.device) {
         (Some(id), _) => Access::Key(id),
         (None, Some(device)) => Access::ByLink(vec![device], None),
-        (None, None) => Access::All,
+        (None, None) => numbers(selection),
     }
 }
 

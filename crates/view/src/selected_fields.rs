@@ -48,6 +48,19 @@ pub(crate) enum Take {
     Json,
     /// The first value, to sort by.
     Key,
+    /// A number as such, all else as [`Take::Plain`].
+    Typed,
+}
+
+/// What a row has in a column, for who asks for values and no text of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellValue<'c> {
+    /// Nothing.
+    Missing,
+    /// A number; 1 and 0 for what is there or not.
+    Number(i64),
+    /// Text; several values with spaces between them.
+    Text(&'c [u8]),
 }
 
 /// What a row has of a field. The buffer is reused from row to row.
@@ -58,6 +71,19 @@ struct Cell {
     /// several values, and is a list in JSON even when it has one.
     many: bool,
     key: SortKey,
+    /// The only value, where it is a number.
+    number: Option<i64>,
+}
+
+/// A value that is a number, where it is one of so many bits.
+fn number_of(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Number(number) => i64::try_from(number).ok(),
+        Value::Signed(number) => Some(number),
+        Value::True | Value::Present => Some(1),
+        Value::False => Some(0),
+        _ => None,
+    }
 }
 
 impl Cell {
@@ -79,6 +105,13 @@ impl Cell {
     fn value(&mut self, take: Take, value: Value<'_>, json: impl FnOnce(&mut Json<'_>)) {
         match take {
             Take::Plain => {
+                if !self.bytes.is_empty() {
+                    self.bytes.push(b' ');
+                }
+                push_plain(&mut self.bytes, value);
+            }
+            Take::Typed => {
+                self.number = number_of(value).filter(|_| self.bytes.is_empty());
                 if !self.bytes.is_empty() {
                     self.bytes.push(b' ');
                 }
@@ -198,6 +231,19 @@ impl SelectedFields {
         self.cells.iter().map(|cell| &*cell.bytes)
     }
 
+    /// What the last row has of a name, where values are taken.
+    #[inline]
+    pub(crate) fn typed(&self, at: usize) -> CellValue<'_> {
+        match self.cells.get(at) {
+            Some(Cell {
+                number: Some(number),
+                ..
+            }) => CellValue::Number(*number),
+            Some(cell) if !cell.bytes.is_empty() => CellValue::Text(&cell.bytes),
+            _ => CellValue::Missing,
+        }
+    }
+
     /// The first name's key of the last row.
     pub(crate) fn take_key(&mut self) -> SortKey {
         let cell = self.cells.first_mut();
@@ -211,6 +257,7 @@ impl SelectedFields {
         for cell in &mut self.cells {
             cell.bytes.clear();
             cell.many = false;
+            cell.number = None;
         }
         (self.node, self.many) = (Some(0), false);
         tell(self);

@@ -176,6 +176,10 @@ pub struct Selection {
     /// Of routes only those with one next hop are picked by it.
     one_hop: bool,
     path: PathPattern,
+    /// Routes from a prefix to another, in the order of a table.
+    pub(crate) between: Option<(IpNet, IpNet)>,
+    /// Links by their index, next hops by their id, ends included.
+    pub(crate) numbers: Option<(u32, u32)>,
 }
 
 /// A pattern of labels. An address without one has the name of its link.
@@ -207,6 +211,42 @@ impl Label {
 }
 
 impl Selection {
+    /// Of a table all rows, for who narrows them by what it has resolved.
+    pub(crate) fn all_of(object: Object) -> Self {
+        Self {
+            object,
+            family: None,
+            device: None,
+            links: None,
+            within: None,
+            exact: None,
+            covering: None,
+            mac: None,
+            states: u16::MAX,
+            stateless: true,
+            in_table: InTable::Any,
+            protocol: None,
+            kind: None,
+            scope: None,
+            source: None,
+            gateway: None,
+            id: None,
+            groups: false,
+            priority: None,
+            rule: RuleMatch::default(),
+            proxy: false,
+            vlan: None,
+            master: None,
+            flags: (0, 0),
+            label: None,
+            ports: Vec::new(),
+            one_hop: false,
+            path: PathPattern::any(),
+            between: None,
+            numbers: None,
+        }
+    }
+
     /// Reads a question's filter. O(links) when it asks for properties of
     /// links, else O(log links).
     pub fn new(question: &Question, context: &Context<'_>) -> Result<Self, BadQuestion> {
@@ -271,6 +311,8 @@ impl Selection {
             label: Label::new(filter, context.links),
             one_hop: filter.one_hop,
             path: PathPattern::new(filter).map_err(BadQuestion::BadPattern)?,
+            between: None,
+            numbers: None,
         })
     }
 

@@ -11,6 +11,7 @@
 mod position;
 mod routes;
 mod scan;
+mod sink;
 
 use table::Tables;
 
@@ -22,6 +23,7 @@ use crate::selection::BadQuestion;
 pub use position::Position;
 pub(crate) use routes::tables_of_family;
 pub(crate) use scan::Scan;
+pub(crate) use sink::Sink;
 use words::Names;
 
 /// How long a piece gets, which is how long it takes.

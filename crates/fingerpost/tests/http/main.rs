@@ -18,6 +18,7 @@ mod load;
 mod nat;
 mod peers;
 mod schema;
+mod sql;
 
 use std::fs;
 use std::path::Path;

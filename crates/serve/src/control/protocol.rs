@@ -78,6 +78,8 @@ pub enum Ask {
     RouteWhy(Box<RouteWhyQuestion>),
     /// Which routes changed how often.
     RouteFlaps(Box<RouteFlapsQuestion>),
+    /// A statement of SQL.
+    Sql(Box<query::Question>),
 }
 
 impl Ask {

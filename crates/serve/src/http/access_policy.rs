@@ -13,6 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 
 use super::problem::Problem;
 use super::query::MAX_QUERY_BYTES;
+use super::sql;
 use super::token::Token;
 use crate::source::Source;
 
@@ -35,14 +36,19 @@ pub struct AccessPolicy {
 impl AccessPolicy {
     /// Lets a request in, or says why not.
     pub fn check(&self, request: &Parts) -> Result<(), Problem> {
-        if request.method != Method::GET && request.method != Method::HEAD {
+        let states = request.uri.path() == sql::PATH;
+        if states {
+            sql::check(request)?;
+        } else if request.method != Method::GET && request.method != Method::HEAD {
             return Err(Problem::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "only questions are answered here: use GET",
             )
             .closing());
         }
-        no_body(&request.headers)?;
+        if !states {
+            no_body(&request.headers)?;
+        }
         let path = request.uri.path();
         if path.len() > MAX_PATH_BYTES
             || request

@@ -63,6 +63,11 @@ pub const SECTION: Section = Section {
             "false",
             "Tells other namespaces than the daemon's own without a token, too.",
         ),
+        Setting::usual(
+            "sql_beyond_loopback",
+            "false",
+            "Answers statements of SQL (POST /v1/sql) beyond loopback, too.",
+        ),
         Setting::usual("clients", "2048", "Connections at a time, 1 to 1048576."),
         Setting::usual(
             "event_streams",
@@ -112,6 +117,8 @@ pub struct Http {
     pub requests_per_sec: u32,
     /// Other namespaces than the daemon's own are told without a token.
     pub netns_without_token: bool,
+    /// Statements of SQL are answered beyond loopback, too.
+    pub sql_beyond_loopback: bool,
     /// For the head of a request to arrive, and to wait for the next one.
     pub header_timeout_secs: u64,
     /// Without the client taking anything of its answer.
@@ -130,6 +137,7 @@ impl Default for Http {
             event_streams: 1024,
             requests_per_sec: 10_000,
             netns_without_token: false,
+            sql_beyond_loopback: false,
             header_timeout_secs: 10,
             write_timeout_secs: 30,
         }

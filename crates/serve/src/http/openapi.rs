@@ -30,6 +30,7 @@ pub fn document() -> Value {
         schemas.insert(table.row.to_owned(), table.schema());
     }
     paths.insert("/v1/nat/who".to_owned(), nat_who_path());
+    paths.insert(super::sql::PATH.to_owned(), sql_path());
     paths.insert("/v1/changes".to_owned(), changes_path());
     for (path, summary, media_type, schema) in [
         (
@@ -93,7 +94,7 @@ pub fn document() -> Value {
         "info": {
             "title": "Fingerpost",
             "summary": "What a router knows, at any size, answered at once",
-            "description": "Questions only: nothing here changes anything. Each parameter is the \
+            "description": "Questions only: nothing here changes anything, a statement of SQL neither. Each parameter is the \
                             flag of the same name on the command line.",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"}
@@ -153,6 +154,24 @@ fn nat_path(table: &NatTable) -> Value {
         types.remove("text/csv");
     }
     path_of(id, table.summary, parameters, &content, &["Link"])
+}
+
+fn sql_path() -> Value {
+    let format = json!({
+        "name": "format",
+        "in": "query",
+        "description": "What rows are written as, whatever Accept says",
+        "schema": {"type": "string", "enum": ["json", "ndjson", "csv"]}
+    });
+    let explain = json!({
+        "name": "explain",
+        "in": "query",
+        "description": "What was looked up in an index, and how many rows were looked at, instead \
+                        of the rows",
+        "schema": {"type": "boolean"}
+    });
+    let parameters = [parameter(&NETNS), format, explain];
+    super::sql::path(&parameters, &refused())
 }
 
 fn nat_who_path() -> Value {
@@ -358,10 +377,7 @@ fn path_of(
         let known = json!({"description": "If-None-Match named the ETag of this answer"});
         responses.insert("304".to_owned(), known);
     }
-    let refused = json!({
-        "description": "What is wrong, and what to do",
-        "content": {problem::MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    });
+    let refused = refused();
     responses.insert("4XX".to_owned(), refused.clone());
     responses.insert("5XX".to_owned(), refused);
     json!({"get": {
@@ -370,6 +386,13 @@ fn path_of(
         "parameters": parameters,
         "responses": responses
     }})
+}
+
+fn refused() -> Value {
+    json!({
+        "description": "What is wrong, and what to do",
+        "content": {problem::MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    })
 }
 
 fn problem_schema() -> Value {
@@ -500,7 +523,8 @@ mod tests {
     fn every_parameter_is_told_once_and_every_reference_leads_somewhere() {
         let document = document();
         for (path, methods) in document["paths"].as_object().unwrap() {
-            let parameters = methods["get"]["parameters"].as_array().unwrap();
+            let method = if path == "/v1/sql" { "post" } else { "get" };
+            let parameters = methods[method]["parameters"].as_array().unwrap();
             let mut names: Vec<_> = parameters.iter().map(|one| one["name"].as_str()).collect();
             let all = names.len();
             names.sort_unstable();

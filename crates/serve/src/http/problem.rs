@@ -22,6 +22,8 @@ pub struct Problem {
     pub retry_after_secs: Option<u32>,
     /// The connection ends with it.
     pub closes: bool,
+    /// Where the method is another one: those that there are.
+    pub allowed: &'static str,
 }
 
 #[derive(Serialize)]
@@ -41,6 +43,7 @@ impl Problem {
             detail: detail.into(),
             retry_after_secs: None,
             closes: false,
+            allowed: "GET, HEAD",
         }
     }
 
@@ -60,6 +63,11 @@ impl Problem {
             retry_after_secs: Some(1),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
         }
+    }
+
+    /// The same where other methods are allowed.
+    pub fn allowing(self, allowed: &'static str) -> Self {
+        Self { allowed, ..self }
     }
 
     /// The same, and the connection ends with it.
@@ -146,7 +154,7 @@ impl IntoResponse for Problem {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             StatusCode::METHOD_NOT_ALLOWED => {
-                headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                headers.insert(ALLOW, HeaderValue::from_static(self.allowed));
             }
             _ => {}
         }

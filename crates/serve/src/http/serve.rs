@@ -36,6 +36,7 @@ use super::parting::{linger, refuse, shut_down};
 use super::problem::Problem;
 use super::shared::{ANSWERING_BYTES, Shared};
 use super::shared_stream::SharedStream;
+use super::sql;
 use crate::complaint::Complaint;
 
 /// Clients beyond all places that are told so, at a time.
@@ -340,10 +341,16 @@ async fn answer(
         false => shared.rates.take(place.client().source(), Instant::now()),
     };
     let allowed = allowed.and_then(|()| access_policy.check(&parts));
+    let allowed = match allowed {
+        Ok(()) if parts.uri.path() == sql::PATH => {
+            let is_beyond = !came.from.ip().to_canonical().is_loopback();
+            sql::read(&shared, &mut parts, Body::new(body), is_beyond).await
+        }
+        // Not read: there is none.
+        allowed => allowed,
+    };
     let mut response = match allowed {
         Ok(()) => {
-            // Not read: there is none.
-            drop(body);
             let answered = router.call(Request::from_parts(parts, Body::empty()));
             let answer = answered.await.unwrap_or_else(|never| match never {});
             shared.background.take_over(answer)

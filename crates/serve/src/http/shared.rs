@@ -63,6 +63,8 @@ pub struct Shared {
     pub streams: Streams,
     /// When routes changed.
     pub route_times: RouteTimes,
+    /// Rights to run a statement of SQL.
+    pub statements: Arc<Semaphore>,
     /// What was answered.
     pub counts: Counts,
     /// When the daemon started, seconds since the UNIX epoch.
@@ -145,6 +147,7 @@ impl Shared {
             budget,
             streams: Streams::new(config.event_streams),
             route_times: RouteTimes::default(),
+            statements: Arc::new(Semaphore::new(super::sql::AT_ONCE)),
             counts: Counts::default(),
             started_secs: now_millis() / 1000,
             started: Instant::now(),

@@ -1,6 +1,5 @@
 //! The scan of routes, and how many an access path has without one.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
@@ -8,13 +7,14 @@ use table::{AF_INET, AF_INET6, BodyId, BodyKey, RoutePlace, RouteRef, Routes};
 
 use super::position::{Position, RouteAfter};
 use super::scan::{Ended, Scan};
+use super::sink::Sink;
 use crate::plan::Access;
 use crate::selection::InTable;
 
 /// Where to go on in a table.
 type After = Option<RoutePlace>;
 
-impl<W: io::Write> Scan<'_, '_, W> {
+impl<S: Sink> Scan<'_, S> {
     pub(super) fn routes(&mut self, access: &Access, after: Option<RouteAfter>) -> Ended {
         match *access {
             Access::ByBody(key) => self.bodies(key, after),
@@ -31,6 +31,15 @@ impl<W: io::Write> Scan<'_, '_, W> {
                     let from = at.after.unwrap_or(RoutePlace::first_of(net));
                     scan.table(at.table, from, at.after, |row| {
                         net.contains(&row.prefix.addr())
+                    })
+                })
+            }
+            Access::Between(tables, first, last) => {
+                self.each_table(tables, first.addr(), after, |scan, at| {
+                    let from = at.after.unwrap_or(RoutePlace::first_of(first));
+                    scan.table(at.table, from, at.after, |row| {
+                        (row.prefix.addr(), row.prefix.prefix_len())
+                            <= (last.addr(), last.prefix_len())
                     })
                 })
             }
@@ -90,7 +99,7 @@ impl<W: io::Write> Scan<'_, '_, W> {
         let rows = rows.take_while(|(_, row)| fits(row));
         self.rows(
             rows.filter(|(ordinal, row)| after != Some(place(*ordinal, row))),
-            |printer, (_, row)| printer.route(&row.with_body(&**row.body)),
+            |sink, (ordinal, row)| sink.route(row, *ordinal),
             |(ordinal, row)| Position::of_route(None, row.table, &place(*ordinal, row)),
         )
     }
@@ -130,7 +139,7 @@ impl<W: io::Write> Scan<'_, '_, W> {
                 .filter(|(ordinal, row)| known != Some((row.table, place(*ordinal, row))));
             let ended = self.rows(
                 rows,
-                |printer, (_, row)| printer.route(&row.with_body(&**row.body)),
+                |sink, (ordinal, row)| sink.route(row, *ordinal),
                 |(ordinal, row)| Position::of_route(Some(body), row.table, &place(*ordinal, row)),
             )?;
             if !ended {
@@ -159,9 +168,9 @@ impl<W: io::Write> Scan<'_, '_, W> {
                 let told = after.is_some() && all.run_nth(table, &from, 0) == Some(from);
                 let told = usize::from(told);
                 let there = all.run_len(table, &from) - told;
-                let left = self.most_rows.saturating_sub(self.printer.rows());
+                let left = self.most_rows.saturating_sub(self.sink.rows());
                 let counted = usize::try_from(left).map_or(there, |left| left.min(there));
-                self.printer.count(counted as u64);
+                self.sink.count(counted as u64);
                 if let Some(last) = (counted + told).checked_sub(1)
                     && let Some(place) = all.run_nth(table, &from, last)
                 {

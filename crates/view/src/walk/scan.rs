@@ -1,6 +1,6 @@
-//! The rows of an access path, from a position on, through a printer: the
-//! one place that follows what [`crate::plan`] chose. A whole answer is the
-//! scan without bounds.
+//! The rows of an access path, from a position on, into a [`Sink`] (a
+//! printer, or whoever takes rows as they are): the one place that follows
+//! what [`crate::plan`] chose. A whole answer is the scan without bounds.
 
 use std::io;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use table::{
 
 use super::Bounds;
 use super::position::{self, Position};
+use super::sink::Sink;
 use crate::answer_error::AnswerError;
 use crate::plan::{Access, plan};
 use crate::printer::Printer;
@@ -26,8 +27,8 @@ pub(super) type Ended = io::Result<bool>;
 const ROWS_BETWEEN_LOOKS: usize = 4_096;
 
 /// A scan under way.
-pub(crate) struct Scan<'p, 'a, W> {
-    pub(super) printer: &'p mut Printer<'a, W>,
+pub(crate) struct Scan<'p, S> {
+    pub(super) sink: &'p mut S,
     pub(super) tables: &'p Tables,
     bounds: Bounds,
     /// Rows printed at most.
@@ -37,19 +38,14 @@ pub(crate) struct Scan<'p, 'a, W> {
     /// Whether nobody waits for the rows any more.
     is_over: Option<&'p dyn Fn() -> bool>,
     /// The position of the last row looked at.
-    pub(super) last: Option<Position>,
+    pub(crate) last: Option<Position>,
 }
 
-impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
+impl<'p, S: Sink> Scan<'p, S> {
     /// A scan that ends at a bound, or when so many rows were printed.
-    pub(crate) fn new(
-        printer: &'p mut Printer<'a, W>,
-        tables: &'p Tables,
-        bounds: Bounds,
-        most_rows: u64,
-    ) -> Self {
+    pub(crate) fn new(sink: &'p mut S, tables: &'p Tables, bounds: Bounds, most_rows: u64) -> Self {
         Self {
-            printer,
+            sink,
             tables,
             bounds,
             most_rows,
@@ -60,8 +56,8 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     }
 
     /// A scan of all rows.
-    pub(crate) fn whole(printer: &'p mut Printer<'a, W>, tables: &'p Tables) -> Self {
-        Self::new(printer, tables, Bounds::NONE, u64::MAX)
+    pub(crate) fn whole(sink: &'p mut S, tables: &'p Tables) -> Self {
+        Self::new(sink, tables, Bounds::NONE, u64::MAX)
     }
 
     /// The same, until nobody waits for the rows any more, which is an error.
@@ -77,7 +73,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     ///
     /// A seek, then O(1) for each row of the access path.
     pub(crate) fn run(&mut self, after: Option<&Position>) -> Result<bool, AnswerError> {
-        let selection = self.printer.selection();
+        let selection = self.sink.selection();
         let access = plan(selection);
         let foreign = || AnswerError::from(BadQuestion::ForeignPosition);
         let is_plain = selection.is_by_table_only();
@@ -106,7 +102,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
             Object::Route => {
                 let after = key(after, Position::route).ok_or_else(foreign)?;
                 match access {
-                    Access::ByTable(tables, family) if is_plain && self.printer.only_counts() => {
+                    Access::ByTable(tables, family) if is_plain && self.sink.only_counts() => {
                         return Ok(self.count_routes(tables, family, after));
                     }
                     access => self.routes(&access, after),
@@ -137,8 +133,8 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     #[inline]
     fn is_full(&self) -> bool {
         self.visited >= self.bounds.visited
-            || self.printer.rows() >= self.most_rows
-            || self.printer.printed() >= self.bounds.bytes
+            || self.sink.rows() >= self.most_rows
+            || self.sink.octets() >= self.bounds.bytes
     }
 
     /// Shows rows until there are no more or a bound is reached.
@@ -146,7 +142,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     pub(super) fn rows<R>(
         &mut self,
         rows: impl Iterator<Item = R>,
-        show: impl Fn(&mut Printer<'a, W>, &R) -> io::Result<()>,
+        show: impl Fn(&mut S, &R) -> io::Result<()>,
         position: impl Fn(&R) -> Position,
     ) -> Ended {
         let mut last = None;
@@ -156,7 +152,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
                 ended = false;
                 break;
             }
-            show(self.printer, &row)?;
+            show(self.sink, &row)?;
             self.visited += 1;
             if self.visited.is_multiple_of(ROWS_BETWEEN_LOOKS)
                 && self.is_over.is_some_and(|it| it())
@@ -173,7 +169,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
 
     fn links(&mut self, access: &Access, after: Option<u32>) -> Ended {
         let all = &self.tables.links;
-        let show = |printer: &mut Printer<'a, W>, row: &&Arc<Link>| printer.link(row);
+        let show = |sink: &mut S, row: &&Arc<Link>| sink.link(row);
         let position = |row: &&Arc<Link>| Position::Link(row.index);
         let Some(first) = behind(after) else {
             return Ok(true);
@@ -183,6 +179,10 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
                 let row = all.get(*index).filter(|row| row.index >= first);
                 self.rows(row.into_iter(), show, position)
             }
+            Access::Keys(low, high) => {
+                let rows = all.from(first.max(*low));
+                self.rows(rows.take_while(|row| row.index <= *high), show, position)
+            }
             Access::ByLink(links, _) => {
                 let links = from_link(links, first).iter();
                 self.rows(links.filter_map(|link| all.get(*link)), show, position)
@@ -191,17 +191,16 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
         }
     }
 
-    fn address(links: &Links, printer: &mut Printer<'a, W>, row: &Arc<Address>) -> io::Result<()> {
+    fn address(links: &Links, sink: &mut S, row: &Arc<Address>) -> io::Result<()> {
         match links.get(row.link) {
-            Some(link) => printer.on_link(link, &[row]),
+            Some(link) => sink.address(link, row),
             None => Ok(()),
         }
     }
 
     fn addresses_inside(&mut self, net: IpNet, after: Option<AddressKey>) -> Ended {
         let (all, links) = (&self.tables.addresses, &self.tables.links);
-        let show =
-            |printer: &mut Printer<'a, W>, row: &&Arc<Address>| Self::address(links, printer, row);
+        let show = |sink: &mut S, row: &&Arc<Address>| Self::address(links, sink, row);
         let position = |row: &&Arc<Address>| Position::of_address(&row.key());
         let first = after.unwrap_or_else(|| position::first_address(net.network()));
         let rows = all.inside_from(net, &first);
@@ -211,8 +210,8 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
 
     fn addresses(&mut self, access: &Access, after: Option<AddressPlace>) -> Ended {
         let (all, links) = (&self.tables.addresses, &self.tables.links);
-        let show = |printer: &mut Printer<'a, W>, (_, row): &(AddressPlace, &Arc<Address>)| {
-            Self::address(links, printer, row)
+        let show = |sink: &mut S, (_, row): &(AddressPlace, &Arc<Address>)| {
+            Self::address(links, sink, row)
         };
         let position =
             |(place, _): &(AddressPlace, &Arc<Address>)| Position::of_address_place(place);
@@ -234,37 +233,9 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
         Ok(true)
     }
 
-    /// Prints the links of an address path, each with its addresses: what
-    /// `ip addr` shows. Whole, for it has no position between two links.
-    pub(crate) fn addresses_below_links(&mut self) -> io::Result<()> {
-        let (all, links) = (&self.tables.addresses, &self.tables.links);
-        let access = plan(self.printer.selection());
-        let mut of_link = |link: &Link| {
-            let rows: Vec<_> = all.of_link(link.index).collect();
-            self.visited += rows.len();
-            self.printer.on_link(link, &rows)
-        };
-        match access {
-            Access::Inside(net) => {
-                let mut rows: Vec<_> = all.inside(net).collect();
-                self.visited += rows.len();
-                rows.sort_by_key(|row| all.place_of(&row.key()));
-                rows.chunk_by(|a, b| a.link == b.link).try_for_each(|rows| {
-                    let link = rows.first().and_then(|row| links.get(row.link));
-                    link.map_or(Ok(()), |link| self.printer.on_link(link, rows))
-                })
-            }
-            Access::ByLink(some, _) => some
-                .iter()
-                .filter_map(|link| links.get(*link))
-                .try_for_each(|link| of_link(link)),
-            _ => links.iter().try_for_each(|link| of_link(link)),
-        }
-    }
-
     fn neighbours(&mut self, access: &Access, after: Option<NeighbourKey>) -> Ended {
         let all = &self.tables.neighbours;
-        let show = |printer: &mut Printer<'a, W>, row: &&Arc<Neighbour>| printer.neighbour(row);
+        let show = |sink: &mut S, row: &&Arc<Neighbour>| sink.neighbour(row);
         let position = |row: &&Arc<Neighbour>| Position::of_neighbour(&row.key());
         let is_new = |row: &&Arc<Neighbour>| after != Some(row.key());
         match access {
@@ -303,7 +274,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
 
     fn nexthops(&mut self, access: &Access, after: Option<u32>) -> Ended {
         let all = &self.tables.nexthops;
-        let show = |printer: &mut Printer<'a, W>, row: &&Arc<Nexthop>| printer.nexthop(row);
+        let show = |sink: &mut S, row: &&Arc<Nexthop>| sink.nexthop(row);
         let position = |row: &&Arc<Nexthop>| Position::Nexthop(row.id);
         let Some(first) = behind(after) else {
             return Ok(true);
@@ -312,6 +283,10 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
             Access::Key(id) => {
                 let row = all.get(*id).filter(|row| row.id >= first);
                 self.rows(row.into_iter(), show, position)
+            }
+            Access::Keys(low, high) => {
+                let rows = all.from(first.max(*low));
+                self.rows(rows.take_while(|row| row.id <= *high), show, position)
             }
             // Planned for one link only: their order is that of their ids.
             Access::ByLink(links, _) if links.len() == 1 => {
@@ -323,8 +298,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
     }
 
     fn rules(&mut self, access: &Access, after: Option<RuleKey>) -> Ended {
-        let show =
-            |printer: &mut Printer<'a, W>, (_, row): &(RuleKey, &Arc<Rule>)| printer.rule(row);
+        let show = |sink: &mut S, (_, row): &(RuleKey, &Arc<Rule>)| sink.rule(row);
         let position = |(key, _): &(RuleKey, &Arc<Rule>)| Position::of_rule(key);
         let (family, priority) = match access {
             Access::ByPriority(family, priority) => (Some(*family), *priority),
@@ -345,7 +319,7 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
 
     fn fdb(&mut self, access: &Access, after: Option<FdbKey>) -> Ended {
         let all = &self.tables.fdb;
-        let show = |printer: &mut Printer<'a, W>, row: &&Arc<FdbEntry>| printer.fdb(row);
+        let show = |sink: &mut S, row: &&Arc<FdbEntry>| sink.fdb(row);
         let position = |row: &&Arc<FdbEntry>| Position::of_fdb(&row.key());
         let is_new = |row: &&Arc<FdbEntry>| after != Some(row.key());
         let first_of = |link| FdbKey::first_of(link, LinkLayerAddress::NONE);
@@ -370,6 +344,36 @@ impl<'p, 'a, W: io::Write> Scan<'p, 'a, W> {
                 let first = after.unwrap_or_else(|| first_of(0));
                 self.rows(all.from(&first).filter(is_new), show, position)
             }
+        }
+    }
+}
+
+impl<W: io::Write> Scan<'_, Printer<'_, W>> {
+    /// Prints the links of an address path, each with its addresses: what
+    /// `ip addr` shows. Whole, for it has no position between two links.
+    pub(crate) fn addresses_below_links(&mut self) -> io::Result<()> {
+        let (all, links) = (&self.tables.addresses, &self.tables.links);
+        let access = plan(self.sink.selection());
+        let mut of_link = |link: &Link| {
+            let rows: Vec<_> = all.of_link(link.index).collect();
+            self.visited += rows.len();
+            self.sink.on_link(link, &rows)
+        };
+        match access {
+            Access::Inside(net) => {
+                let mut rows: Vec<_> = all.inside(net).collect();
+                self.visited += rows.len();
+                rows.sort_by_key(|row| all.place_of(&row.key()));
+                rows.chunk_by(|a, b| a.link == b.link).try_for_each(|rows| {
+                    let link = rows.first().and_then(|row| links.get(row.link));
+                    link.map_or(Ok(()), |link| self.sink.on_link(link, rows))
+                })
+            }
+            Access::ByLink(some, _) => some
+                .iter()
+                .filter_map(|link| links.get(*link))
+                .try_for_each(|link| of_link(link)),
+            _ => links.iter().try_for_each(|link| of_link(link)),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! One client: its request, its answer.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use query::SqlError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use view::{
     AnswerError, Bounds, Names, Object, Question, RouteDiff, RouteDiffQuestion, Walk, arp, ifconfig,
@@ -20,6 +22,7 @@ use crate::namespace_service::NamespaceService;
 use crate::owners::{self, AnswerErrorOrLeft, Following, Pair};
 use crate::route_times::RouteTimes;
 use crate::source::Source;
+use crate::sql;
 use crate::status::Answered;
 use crate::watch::{self, Watching};
 
@@ -135,6 +138,7 @@ fn respond(
     out.deliver()?;
     let is_long = match ask {
         Ask::Question(question) => is_sorted(question),
+        Ask::Sql(_) => true,
         _ => ask.is_live(),
     };
     if is_long && client.uid != 0 {
@@ -180,6 +184,9 @@ fn respond(
         }
         Ask::Watch(question) => {
             return watched(question, &namespace, &names, &ended, out).map(Given::from);
+        }
+        Ask::Sql(question) => {
+            return stated(question, shared, client, &namespace, &names, out).map(Given::from);
         }
         _ => {}
     }
@@ -307,6 +314,41 @@ fn sorted(
     })?;
     still_fed(namespace)?;
     Ok(rows)
+}
+
+/// Answers a statement, in memory that its source has left.
+fn stated(
+    question: &query::Question,
+    shared: &ServerState,
+    client: &Client,
+    namespace: &Namespace,
+    names: &Arc<Names>,
+    out: &mut Outbox<'_>,
+) -> Result<u64, Failure> {
+    let source = Source::User(client.uid);
+    let mut lease = shared.kept.lease_part(source, sql::PART);
+    lease.resize(lease.octets().min(sql::MEMORY));
+    if lease.octets() < sql::MIN_MEMORY {
+        shared.refusals.fetch_add(1, Ordering::Relaxed);
+        return Err(told(
+            "other statements and answers take all memory that they may: ask again",
+        ));
+    }
+    let stream = client.stream.try_clone()?;
+    let is_gone = move || has_hung_up(&stream);
+    let limits = sql::limits(lease.octets());
+    let answered = sql::answer(question, namespace, names, &limits, is_gone, out);
+    let answered = answered.map_err(sql_failure)?;
+    still_fed(namespace)?;
+    Ok(answered.rows)
+}
+
+fn sql_failure(error: SqlError) -> Failure {
+    match error {
+        SqlError::Write(error) => Failure::Gone(error),
+        SqlError::Gone => Failure::Gone(io::ErrorKind::BrokenPipe.into()),
+        told => Failure::Told(told.to_string()),
+    }
 }
 
 /// Rows cannot be sorted now.
@@ -488,6 +530,12 @@ fn answer_from(
                 AnswerErrorOrLeft::Answer(error) => failure(error),
                 AnswerErrorOrLeft::Left(why) => Failure::Told(why),
             });
+        }
+        Ask::Sql(question) => {
+            let names = Arc::new(names.clone());
+            let limits = sql::limits(sql::MEMORY);
+            let answered = sql::answer(question, namespace, &names, &limits, || false, out);
+            return Ok(answered.map_err(sql_failure)?.rows.into());
         }
         Ask::Arp(question) => {
             namespace.refresh(Object::Neigh, question.shows_ages());

@@ -806,3 +806,71 @@ fn who_watches_a_difference_hears_of_changes_on_both_sides() {
     let ended = watcher.join().unwrap().unwrap_err().to_string();
     assert!(ended.contains("frr left"), "{ended}");
 }
+
+fn stated(statement: &str) -> Ask {
+    Ask::Sql(Box::new(query::Question {
+        statement: statement.to_owned(),
+        format: Format::Csv,
+        explain: false,
+    }))
+}
+
+const ENDLESS: &str = "with recursive n(i) as (select 1 union all select i + 1 from n) \
+                       select count(*) from n";
+
+#[test]
+fn a_statement_is_answered_as_other_questions_are() {
+    let tested = Tested::new(Patience::default(), 40);
+    let (rows, text) = tested
+        .ask(stated(
+            "select ifindex, ifname from links where ifindex < 3 order by 1",
+        ))
+        .unwrap();
+    assert_eq!((rows, text.lines().count()), (2, 3), "{text}");
+    let refused = tested.ask(stated("create table x(y)")).unwrap_err();
+    assert!(refused.to_string().contains("only reads"), "{refused}");
+    let degraded = Tested::of(Patience::default(), 2, table::Phase::Loading);
+    let mut out = Vec::new();
+    let ask = stated("select count(*) from links");
+    let outcome = client::ask(&degraded.connect(), ask, &mut out).unwrap();
+    assert_eq!(outcome.incomplete.as_deref(), Some("loading"));
+}
+
+#[test]
+fn a_statement_ends_when_its_client_goes_and_others_are_answered_meanwhile() {
+    let tested = Tested::new(Patience::default(), 40);
+    let going: Vec<UnixStream> = (0..3).map(|_| begin(&tested, stated(ENDLESS))).collect();
+    for _ in 0..20 {
+        let (_, text) = tested.ask(stated("select count(*) from links")).unwrap();
+        assert!(text.ends_with("\n40\n"), "{text}");
+    }
+    drop(going);
+    let begun = Instant::now();
+    while tested.server.answered().clients > 0 {
+        assert!(begun.elapsed() < PATIENCE, "a statement goes on for nobody");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn ten_million_rows_for_a_client_that_takes_none_are_cut_off() {
+    let patience = Patience {
+        kept_of_client: 1 << 20,
+        ..Patience::default()
+    };
+    let tested = Tested::new(patience, 4_000);
+    let many = stated("select a.ifname, b.ifname from links a, links b");
+    let mut slow = begin(&tested, many);
+    let (_, text) = tested.ask(stated("select count(*) from links")).unwrap();
+    assert!(text.ends_with("\n4000\n"), "{text}");
+    let begun = Instant::now();
+    while tested.server.answered().refusals == 0 {
+        assert!(begun.elapsed() < PATIENCE, "nobody cuts it off");
+        thread::sleep(Duration::from_millis(10));
+    }
+    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut all = Vec::new();
+    slow.read_to_end(&mut all).unwrap();
+    let said = String::from_utf8_lossy(&all);
+    assert!(said.contains("the answer was not taken"), "{}", all.len());
+}
