@@ -156,7 +156,7 @@ impl Configuration {
         &self,
         namespace: &Namespace,
         now: &HashMap<u32, u32>,
-    ) -> Result<(usize, Vec<(Box<str>, String)>)> {
+    ) -> Result<(usize, NotSet)> {
         let indexes: HashSet<u32> = now.values().copied().collect();
         let after = Self::read(namespace, &indexes)?;
         let links = after.links.iter();
@@ -187,8 +187,11 @@ impl Configuration {
     }
 }
 
+/// Links with a setting that could not be set, and why.
+type NotSet = Vec<(Box<str>, String)>;
+
 /// Writes values to files of the namespace that the thread is in.
-fn written(wanted: Vec<(Box<str>, String, i32)>) -> (usize, Vec<(Box<str>, String)>) {
+fn written(wanted: Vec<(Box<str>, String, i32)>) -> (usize, NotSet) {
     let mut failed = Vec::new();
     let many = wanted.len();
     for (name, path, value) in wanted {
