@@ -185,7 +185,7 @@ fn on_off(word: &str, value: &str) -> Result<u8, Stop> {
 /// A state by its name or number.
 fn state(value: &str) -> Result<u8, Stop> {
     let mut names = STATES.iter();
-    let named = names.position(|name| name.eq_ignore_ascii_case(value));
+    let named = names.position(|name| *name == value);
     let named = named.and_then(|state| u8::try_from(state).ok());
     let read = named.or_else(|| value.parse().ok());
     read.ok_or_else(|| Stop::failed("Error: invalid STP port state"))
