@@ -4,11 +4,10 @@
 
 #![allow(
     clippy::unwrap_used,
-    clippy::print_stdout,
     reason = "a test or a benchmark ends at the first surprise, and tells it"
 )]
 
-use std::io;
+use std::io::{self, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -158,7 +157,11 @@ fn main() {
         rows: u64::MAX,
         memory: 32 << 20,
     };
-    println!("{ROUTES} routes over {LINKS} links and {NEXT_HOPS} next hops");
+    writeln!(
+        io::stdout().lock(),
+        "{ROUTES} routes over {LINKS} links and {NEXT_HOPS} next hops"
+    )
+    .unwrap();
     let named = std::env::args().skip(1).find(|word| !word.starts_with('-'));
     let is_named = |what: &str| named.as_ref().is_none_or(|part| what.contains(part));
     for (what, statement) in STATEMENTS.iter().filter(|(what, _)| is_named(what)) {
@@ -178,6 +181,10 @@ fn main() {
         }
         let (rows, visited) = counts;
         let micros = best.as_micros();
-        println!("{what:40} {micros:>9} µs {rows:>8} rows {visited:>8} visited");
+        writeln!(
+            io::stdout().lock(),
+            "{what:40} {micros:>9} µs {rows:>8} rows {visited:>8} visited"
+        )
+        .unwrap();
     }
 }
