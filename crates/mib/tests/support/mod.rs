@@ -338,6 +338,7 @@ fn any_host() -> impl Strategy<Value = Host> {
             bridge_vlans: Sample::new(1, vlans.collect()).into(),
             port_vlans: Sample::new(1, vec![(1, 1), (2, 1)]).into(),
             unannounced: std::sync::Arc::default(),
+            unbalanced: std::sync::Arc::default(),
         }
     });
     prop_oneof![1 => Just(Host::default()), 5 => host]
