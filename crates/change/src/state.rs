@@ -3,7 +3,7 @@
 //! part.
 //!
 //! A file's text becomes tables with their places (`source`, of the types in
-//! [`file`]), these what is wanted (`wanted`), and beside the links that are
+//! [`mod@file`]), these what is wanted (`wanted`), and beside the links that are
 //! there (`resolved`) and the rows that are read (`look`) the requests that
 //! lead from one to the other (`difference`), which are shown (`shown`) or
 //! carried out (`apply`): at once, under a journal and a keeper that takes

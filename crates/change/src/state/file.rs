@@ -1,5 +1,5 @@
 //! A file of declared state as it is written: plain data, serde both ways.
-//! What it means is read by [`super::wanted`]; `docs/state.md` is its
+//! What it means is read by `wanted`; `docs/state.md` is its
 //! manual. Called by whoever reads or writes such files, import too.
 
 use std::collections::BTreeMap;
