@@ -2,9 +2,9 @@
 //! listing of everything, so that the tables of a time are had by replaying
 //! one of them until then.
 //!
-//! - [`shelf`]: the segments in a directory, by their names.
-//! - [`keeper`]: the thread that writes them.
-//! - [`packing`]: those that are complete, in less room.
+//! - `shelf`: the segments in a directory, by their names.
+//! - `keeper`: the thread that writes them.
+//! - `packing`: those that are complete, in less room.
 //!
 //! A segment is a file of a recording (`docs/recordings.md`). Between two of
 //! one run, and between two records, nothing is missing unless a record says
