@@ -461,6 +461,11 @@ fn row(object: Object) -> Value {
             "nexthops".to_owned(),
             json!({"items": {"type": "object", "additionalProperties": true}}),
         );
+        // The object that it goes by, whole.
+        root.insert(
+            "nh_info".to_owned(),
+            json!({"type": "object", "additionalProperties": true}),
+        );
     }
     for name in ["netns", "words"] {
         root.insert(name.to_owned(), json!({"type": "string"}));
