@@ -141,6 +141,12 @@ fn lasting(place: &Place) -> Vec<Lasting> {
     }
     // Longer than a pipe takes.
     all.push(of("fingerpost-route", "route", DAC_OVERRIDE, false));
+    all.push(Lasting {
+        page: "fingerpost-sql",
+        arguments: vec!["sql".to_owned(), "select * from routes".to_owned()],
+        kept: DAC_OVERRIDE,
+        bare: false,
+    });
     let listing = "ip route show table all";
     all.push(of("fingerpost-ip", listing, DAC_OVERRIDE, false));
     all.push(of(

@@ -1,13 +1,15 @@
 //! The rows of a statement as a picture: the first column of numbers is the
 //! axis below, each other a line.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use query::Question;
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serve::control::protocol::Ask;
 use view::Format;
 use view::plot::{Plot, Series};
@@ -17,7 +19,44 @@ use crate::ask::{self, From};
 /// Rows of a picture at most.
 const MAX_ROWS: usize = 100_000;
 
-type Row = Map<String, Value>;
+/// A row: its columns in the statement's order.
+#[derive(Debug, Default)]
+pub(super) struct Row(Vec<(String, Value)>);
+
+impl Row {
+    fn get(&self, name: &str) -> Option<&Value> {
+        let mut columns = self.0.iter();
+        columns.find(|(known, _)| known == name).map(|(_, it)| it)
+    }
+
+    fn names(&self) -> Vec<&String> {
+        self.0.iter().map(|(name, _)| name).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Columns;
+
+        impl<'de> Visitor<'de> for Columns {
+            type Value = Row;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a row")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut columns: A) -> Result<Row, A::Error> {
+                let mut row = Row::default();
+                while let Some(column) = columns.next_entry()? {
+                    row.0.push(column);
+                }
+                Ok(row)
+            }
+        }
+
+        from.deserialize_map(Columns)
+    }
+}
 
 /// The rows of a statement, and how the asking ended.
 pub(super) fn rows_of(statement: &str, from: &From) -> Result<(Vec<Row>, ExitCode)> {
@@ -58,10 +97,7 @@ pub(super) fn write(statement: &str, rows: &[Row], file: &Path) -> Result<()> {
 
 fn plot(statement: &str, rows: &[Row]) -> Result<Plot> {
     let number = |row: &Row, name: &str| row.get(name).and_then(Value::as_f64);
-    let names: Vec<&String> = rows
-        .first()
-        .map(|row| row.keys().collect())
-        .unwrap_or_default();
+    let names = rows.first().map(Row::names).unwrap_or_default();
     let is_number = |name: &&&String| rows.iter().any(|row| number(row, name).is_some());
     let names: Vec<&String> = names.iter().filter(is_number).copied().collect();
     let [x, others @ ..] = names.as_slice() else {
