@@ -196,7 +196,9 @@ impl Schema {
             let holds = match column.holds {
                 ColumnType::Number | ColumnType::Flag => "integer",
                 ColumnType::Address | ColumnType::Prefix => "text",
-                ColumnType::LinkLayer | ColumnType::Text | ColumnType::List => "text",
+                ColumnType::LinkLayer | ColumnType::Text | ColumnType::List | ColumnType::Row => {
+                    "text"
+                }
                 _ => "numeric",
             };
             let order = match column.holds {

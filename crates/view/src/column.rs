@@ -24,6 +24,8 @@ pub enum ColumnType {
     LinkLayer,
     /// A word, or a number where it has none.
     Any,
+    /// A row of another table.
+    Row,
 }
 
 /// A column.
@@ -91,5 +93,9 @@ impl Column {
 
     pub(crate) const fn any(name: &'static str) -> Self {
         Self::new(name, ColumnType::Any)
+    }
+
+    pub(crate) const fn row(name: &'static str) -> Self {
+        Self::new(name, ColumnType::Row)
     }
 }

@@ -64,7 +64,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     Column::number("expires"),
     Column::number("error"),
     Column::text("pref"),
-    Column::any("nh_info").rare(),
+    Column::row("nh_info").rare(),
     Column::number("path_id").rare(),
     Column::list("as_path"),
     Column::number("origin_as"),

@@ -207,6 +207,7 @@ fn is_of(value: &Value, holds: ColumnType) -> bool {
         ColumnType::List => value
             .as_array()
             .is_some_and(|items| items.iter().all(Value::is_string)),
+        ColumnType::Row => value.is_object(),
         ColumnType::Address => text.is_some_and(|text| text.parse::<IpAddr>().is_ok()),
         ColumnType::Prefix => text.is_some_and(|text| {
             text == "default" || text.parse::<IpAddr>().is_ok() || text.parse::<IpNet>().is_ok()

@@ -143,12 +143,8 @@ fn theirs(netns: &Netns, words: &str) -> Result<Value, String> {
         Some(error) => Err(error.to_owned()),
         None if !errors.is_empty() => Err(errors),
         None => {
-            let mut answer = serde_json::from_slice::<Value>(&output.stdout).unwrap()[0].clone();
-            // A flag of the cache that `ip` takes for one of the route.
-            if answer["type"] == "multicast" {
-                answer["flags"] = Value::Array(Vec::new());
-            }
-            Ok(answer)
+            let answers = serde_json::from_slice::<Value>(&output.stdout).unwrap();
+            Ok(answers[0].clone())
         }
     }
 }

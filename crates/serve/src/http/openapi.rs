@@ -461,11 +461,6 @@ fn row(object: Object) -> Value {
             "nexthops".to_owned(),
             json!({"items": {"type": "object", "additionalProperties": true}}),
         );
-        // The object that it goes by, whole.
-        root.insert(
-            "nh_info".to_owned(),
-            json!({"type": "object", "additionalProperties": true}),
-        );
     }
     for name in ["netns", "words"] {
         root.insert(name.to_owned(), json!({"type": "string"}));
@@ -511,6 +506,7 @@ fn leaf(holds: ColumnType) -> Value {
         ColumnType::Number => json!({"type": "integer"}),
         ColumnType::Flag => json!({"type": ["boolean", "null"]}),
         ColumnType::List => json!({"items": {"type": "string"}}),
+        ColumnType::Row => json!({"type": "object", "additionalProperties": true}),
         ColumnType::Text | ColumnType::Address | ColumnType::Prefix | ColumnType::LinkLayer => {
             json!({"type": "string"})
         }
