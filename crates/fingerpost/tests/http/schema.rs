@@ -98,6 +98,7 @@ fn every_answer_fits_the_document() {
             }
             "/v1/routes/why" => ask(&netns, "/v1/routes/why?prefix=10.1.2.3", &[]),
             "/healthz" => ask(&netns, path, &[]),
+            "/v1/sql" => ask(&netns, path, &["-d", "select prefix, dev from routes"]),
             table => {
                 let schema = &methods["get"]["responses"]["200"]["content"]["application/json"];
                 for query in [
@@ -124,7 +125,8 @@ fn every_answer_fits_the_document() {
             }
         };
         assert_eq!(reply.status, 200, "{path}");
-        let schema = &methods["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let method = if path == "/v1/sql" { "post" } else { "get" };
+        let schema = &methods[method]["responses"]["200"]["content"]["application/json"]["schema"];
         assert_eq!(
             misfit(&reply.json(), schema, &document, path),
             None,

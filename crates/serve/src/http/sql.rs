@@ -255,7 +255,10 @@ pub fn path(parameters: &[Value], refused: &Value) -> Value {
             "200": {
                 "description": "The rows, 100,000 and 8 MiB at most",
                 "content": {
-                    "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+                    "application/json": {"schema": {
+                        "type": "array",
+                        "items": {"type": "object", "additionalProperties": true}
+                    }},
                     "application/x-ndjson": text,
                     "text/csv": text
                 }
