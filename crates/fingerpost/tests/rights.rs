@@ -141,10 +141,11 @@ fn lasting(place: &Place) -> Vec<Lasting> {
     }
     // Longer than a pipe takes.
     all.push(of("fingerpost-route", "route", DAC_OVERRIDE, false));
+    // The next statement may find no daemon, and mirror for itself.
     all.push(Lasting {
         page: "fingerpost-sql",
         arguments: vec!["sql".to_owned(), "select * from routes".to_owned()],
-        kept: DAC_OVERRIDE,
+        kept: NET_ADMIN | DAC_OVERRIDE,
         bare: false,
     });
     let listing = "ip route show table all";
