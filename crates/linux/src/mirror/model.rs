@@ -128,16 +128,12 @@ impl Model {
 
     /// A listing found that IPv6 was switched off on a link.
     pub fn v6_disabled(&mut self, link: u32) -> Result<(), TableFull> {
-        // Since when is not known: a route may have lost its other paths
-        // before, or since.
-        self.lost_v6 |= silent::has_lone_paths(self.tables(), link);
         silent::v6_disabled(&mut self.writer, link)
     }
 
-    /// Whether, since this was last set, IPv6 was switched off and on
-    /// somewhere, or off at an unknown time, without a word of the routes that
-    /// went, or the path of a route was the first and says what was not told:
-    /// all has to be listed.
+    /// Whether IPv6 was switched off and on somewhere, since this was last
+    /// set, without a word of the routes that went, or the path of a route was
+    /// the first and says what was not told: all has to be listed.
     pub fn lost_v6(&mut self) -> &mut bool {
         &mut self.lost_v6
     }

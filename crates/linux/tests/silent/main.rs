@@ -485,41 +485,6 @@ fn ipv6_is_switched_off_and_on_at_once() {
     bench.compare("off and on");
 }
 
-/// A path that died among others outlives them where they go one by one. When
-/// it died is not told, so the mirror may hear of it after the others.
-#[test]
-fn a_path_that_is_dead_outlives_those_that_go() {
-    let Some(bench) = Bench::new("outlives") else {
-        return;
-    };
-    let at = "net/ipv6/route/skip_notify_on_dev_down";
-    bench.netns.sysctl(at, "1").unwrap();
-    bench.all(PAIRS);
-    bench.each(
-        "-6 addr add 2001:db8:1::1/64 dev va nodad
-         -6 addr add 2001:db8:2::1/64 dev vb nodad
-         -6 route add 2001:db8:9::/48 nexthop via fe80::4 dev va nexthop via fe80::5 dev vb",
-    );
-    bench
-        .netns
-        .sysctl("net/ipv6/conf/va/disable_ipv6", "1")
-        .unwrap();
-    // Too small for IPv6: its paths go, the route stays.
-    bench
-        .netns
-        .ip(&["link", "set", "vb", "mtu", "1200"])
-        .unwrap();
-    let has_one = || {
-        let tables = bench.tables();
-        let prefix = "2001:db8:9::/48".parse().unwrap();
-        let is_off = tables.links.by_name("va")?.v6_disabled;
-        let route = tables.routes.exact(254, prefix).next()?;
-        (is_off && route.body.next_hops.as_slice().len() == 1).then_some(())
-    };
-    wait_until(PATIENCE, "the dead path alone", has_one).unwrap();
-    bench.compare("the others have gone");
-}
-
 /// A route shows the only member of its group as its own.
 #[test]
 fn groups_of_one_member() {
