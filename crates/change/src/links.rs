@@ -99,21 +99,24 @@ impl Job<'_> {
     }
 }
 
-/// Does it. Exit status 0: all is as asked; 1: something is not, and was
-/// named; 2: what was asked for makes no sense, and nothing was done.
-pub fn run(wanted: &Wanted, terms: &Terms) -> Result<ExitCode> {
-    let began = Instant::now();
-    let namespace = match &terms.netns {
-        Some(spec) => Namespace::open(spec)?,
-        None => Namespace::current()?,
-    };
+/// Set by the first SIGINT or SIGTERM; a second one ends the process, and the
+/// journal remains.
+pub fn stop_by_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // A second one ends the process: the journal remains.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .context("hearing of Ctrl-C")?;
     }
+    Ok(stop)
+}
+
+/// Does it. Exit status 0: all is as asked; 1: something is not, and was
+/// named; 2: what was asked for makes no sense, and nothing was done.
+pub fn run(wanted: &Wanted, terms: &Terms) -> Result<ExitCode> {
+    let began = Instant::now();
+    let namespace = Namespace::named_or_current(terms.netns.as_deref())?;
+    let stop = stop_by_signals()?;
     let job = Job {
         namespace,
         terms,

@@ -61,10 +61,7 @@ pub struct Change {
 
 /// Makes the change. Exit status 1 if any part of it was not made.
 pub fn run(object: Object, verb: Verb, change: &Change) -> Result<ExitCode> {
-    let namespace = match &change.netns {
-        Some(spec) => Namespace::open(spec)?,
-        None => Namespace::current()?,
-    };
+    let namespace = Namespace::named_or_current(change.netns.as_deref())?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("catching signals")?;

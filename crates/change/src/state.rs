@@ -34,9 +34,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use linux::Namespace;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -117,17 +116,8 @@ struct Senseless(String);
 /// none); 1: something is not, and was named (there is a difference); 2:
 /// what was asked for makes no sense, and nothing was done.
 pub fn run(wanted: &Wanted) -> Result<ExitCode> {
-    let namespace = match &wanted.netns {
-        Some(spec) => Namespace::open(spec)?,
-        None => Namespace::current()?,
-    };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // A second one ends the process: the journal remains.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .context("hearing of Ctrl-C")?;
-    }
+    let namespace = Namespace::named_or_current(wanted.netns.as_deref())?;
+    let stop = crate::links::stop_by_signals()?;
     let job = Job {
         namespace,
         wanted,

@@ -40,10 +40,7 @@ pub fn run(arguments: Vec<OsString>, called: Called) -> Result<ExitCode> {
         Ok(wanted) => wanted,
         Err(error) => return Ok(foreign::refused_as(&error, called)),
     };
-    let namespace = match &wanted.netns {
-        Some(spec) => Namespace::open(spec)?,
-        None => Namespace::current()?,
-    };
+    let namespace = Namespace::named_or_current(wanted.netns.as_deref())?;
     let enters = wanted.netns.is_some();
     // Another user's file is root's to read as well.
     let lines = match &wanted.action {

@@ -61,10 +61,7 @@ fn answer(tool: &str, wanted: Result<Wanted, Failed>) -> Result<ExitCode> {
         Ok(wanted) => wanted,
         Err(failed) => return Ok(failed.end()),
     };
-    let namespace = match &wanted.netns {
-        Some(spec) => Namespace::open(spec)?,
-        None => Namespace::current()?,
-    };
+    let namespace = Namespace::named_or_current(wanted.netns.as_deref())?;
     let enters = wanted.netns.is_some();
     if let What::Change(change) = &wanted.what {
         foreign::give_up_but_changes(enters)?;

@@ -40,6 +40,14 @@ impl Namespace {
         })
     }
 
+    /// The one that is named ([`Self::open`]), or that of the calling thread.
+    pub fn named_or_current(spec: Option<&str>) -> Result<Self, Error> {
+        match spec {
+            Some(spec) => Self::open(spec),
+            None => Self::current(),
+        }
+    }
+
     /// A namespace by its name under `/run/netns`, by path, or by the id of
     /// a process in it. A name that is a number is a process id, unless
     /// there is a namespace of that name.

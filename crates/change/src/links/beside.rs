@@ -5,27 +5,22 @@
 //! Called by `delete`.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use linux::Namespace;
 use linux::links::journal::Rows;
 use linux::links::{self, How, Listing, Told};
 use linux::mirror::now_millis;
-use linux::{Namespace, bulk, dump};
-use netlink::decode::{self, Item, Operation};
-use netlink::encode::{self, LinkSettings, Request};
-use netlink::message::flag;
-use netlink::request::Dump;
+use netlink::decode::Item;
+use netlink::encode::LinkSettings;
 use serde::{Deserialize, Serialize};
-use table::FdbEntry;
-use table::row::neighbour::flag::{MASTER, SELF};
-use table::row::neighbour::state;
+use words::Object;
 
 use super::configuration::Configuration;
 use super::report::{Report, complain};
-use crate::rows::undo::{Undo, along_with};
+use crate::rows::undo::{Undo, along_with, comes_back, listed, relink};
 
 /// Queueing disciplines that links have unasked.
 const USUAL_QDISCS: [&str; 3] = ["noqueue", "noop", "mq"];
@@ -88,11 +83,13 @@ pub fn read(rows: &mut [Rows], own: &Namespace) -> Result<Beside> {
             })
             .collect();
         let lose: HashSet<u32> = ports.iter().map(|port| port.0).collect();
-        let lost = entries(&namespace, &|entry| {
-            let of_master = entry.master.is_some_and(|master| indexes.contains(&master));
-            indexes.contains(&entry.link) || lose.contains(&entry.link) && of_master
-        })?;
-        rows.others.extend(lost.into_iter().map(Item::Fdb));
+        rows.others
+            .extend(listed(&namespace, Object::Fdb, now_millis(), &|row| {
+                let Item::Fdb(entry) = row else { return false };
+                let of_master = entry.master.is_some_and(|master| indexes.contains(&master));
+                comes_back(row)
+                    && (indexes.contains(&entry.link) || lose.contains(&entry.link) && of_master)
+            })?);
         beside.places.push(Place {
             ports,
             configuration: Configuration::read(&namespace, &indexes)?,
@@ -106,30 +103,6 @@ fn namespace_of(rows: &Rows, own: &Namespace) -> Result<Namespace> {
         None => own.clone(),
         Some((name, _)) => Namespace::open(name)?,
     })
-}
-
-/// Forwarding entries that somebody made, and no station taught.
-fn entries(namespace: &Namespace, wanted: &dyn Fn(&FdbEntry) -> bool) -> Result<Vec<FdbEntry>> {
-    let mut entries = Vec::new();
-    let mut malformed = None;
-    let all = Dump::Fdb {
-        link: None,
-        master: None,
-    };
-    dump(namespace, &all, &mut |message| {
-        match decode::fdb(message.payload) {
-            Ok(entry) => {
-                let stays = entry.state & (state::PERMANENT | state::NOARP) != 0;
-                if stays && wanted(&entry) {
-                    entries.push(entry);
-                }
-            }
-            Err(error) => malformed = Some(error),
-        }
-        ControlFlow::Continue(())
-    })
-    .context("listing forwarding entries")?;
-    malformed.map_or(Ok(entries), |error| Err(error.into()))
 }
 
 impl Beside {
@@ -159,7 +132,6 @@ impl Beside {
             }
             carriers(rows, &namespace)?;
             rows_again(rows, &namespace, &now, &mut back)?;
-            entries_again(rows, &namespace, &now, &mut back)?;
             let listing = Listing::read(&namespace)?;
             let lost = rows.links.iter().filter(|link| {
                 let is_usual = |name: &str| USUAL_QDISCS.contains(&name);
@@ -250,95 +222,18 @@ fn rows_again(
     now: &HashMap<u32, u32>,
     back: &mut Back,
 ) -> Result<()> {
-    let others = rows
-        .others
-        .iter()
-        .filter(|row| !matches!(row, Item::Fdb(_)));
-    let others: Vec<Item> = others.map(|row| moved(row, now)).collect();
+    let mut others = rows.others.clone();
     if others.is_empty() {
         return Ok(());
     }
+    let of = |index: u32| now.get(&index).copied().unwrap_or(index);
+    others.iter_mut().for_each(|row| relink(row, &of));
     let undone = Undo::of(others, now_millis()).run(namespace, &mut |why| {
         complain(why.trim_start_matches("fingerpost: "));
     })?;
     back.rows += undone.rows;
     back.failed += undone.failed as usize;
     Ok(())
-}
-
-fn entries_again(
-    rows: &Rows,
-    namespace: &Namespace,
-    now: &HashMap<u32, u32>,
-    back: &mut Back,
-) -> Result<()> {
-    let wanted: Vec<FdbEntry> = rows
-        .others
-        .iter()
-        .filter_map(|row| match moved(row, now) {
-            Item::Fdb(entry) => Some(entry),
-            _ => None,
-        })
-        .map(|mut entry| {
-            // A request says whose entry it is; a listing, by the bridge.
-            let of_bridge = entry.master.is_some_and(|master| master != entry.link);
-            entry.flags |= if of_bridge { MASTER } else { SELF };
-            entry
-        })
-        .collect();
-    let there: HashSet<_> = entries(namespace, &|_| true)?
-        .iter()
-        .map(FdbEntry::key)
-        .collect();
-    let missing: Vec<FdbEntry> = wanted
-        .into_iter()
-        .filter(|entry| !there.contains(&entry.key()))
-        .collect();
-    let requests = missing.iter().map(|entry| {
-        let item = Item::Fdb(entry.clone());
-        move |sequence, out: &mut Vec<u8>| {
-            let request = Request {
-                operation: Operation::New,
-                flags: flag::CREATE | flag::APPEND,
-                sequence,
-                now_millis: 0,
-            };
-            // What came out of a message goes into one.
-            let _ = encode::row(out, &request, &item);
-        }
-    });
-    bulk::apply(namespace, requests, &mut |place, result| match result {
-        Ok(()) => back.rows += 1,
-        Err(refusal) => {
-            back.failed += 1;
-            let lladdr = missing.get(place).map(|entry| entry.lladdr.to_string());
-            let lladdr = lladdr.unwrap_or_default();
-            complain(&format!("the forwarding entry of {lladdr}: {refusal}"));
-        }
-    })?;
-    Ok(())
-}
-
-/// A row with the links of now.
-fn moved(row: &Item, now: &HashMap<u32, u32>) -> Item {
-    let of = |index: u32| now.get(&index).copied().unwrap_or(index);
-    let mut row = row.clone();
-    match &mut row {
-        Item::Neighbour(row) => row.link = of(row.link),
-        Item::Nexthop(row) => row.link = row.link.map(of),
-        Item::Route(row) => {
-            for hop in row.body.next_hops.as_mut_slice() {
-                hop.link = of(hop.link);
-            }
-        }
-        Item::Fdb(row) => {
-            row.link = of(row.link);
-            row.master = row.master.map(of);
-            row.via_link = row.via_link.map(of);
-        }
-        _ => {}
-    }
-    row
 }
 
 impl Back {

@@ -25,15 +25,18 @@ use netlink::decode::{Decoded, Item, Operation, decode};
 use netlink::encode::{self, Request};
 use netlink::message::flag;
 use netlink::request::Dump;
+use table::row::neighbour::flag::{MASTER, SELF};
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, protocol};
 use table::row::{address, rule};
-use table::{AF_INET, AF_INET6, LinkLayerAddress, NextHops, Pair, Route, RouteBody, pairs};
+use table::{
+    AF_INET, AF_INET6, FdbEntry, LinkLayerAddress, NextHops, Pair, Route, RouteBody, pairs,
+};
 use words::{Object, Verb};
 
 use super::asked::Asked;
 
-pub use along::{along_with, stands_on};
+pub use along::{along_with, relink, stands_on};
 
 /// How often a listing that changed under our eyes is begun again.
 const ATTEMPTS: usize = 4;
@@ -228,7 +231,10 @@ impl Undo {
                 // A row that came from the kernel fits a message.
                 let _ = match kept {
                     Kept::Route(route) => encode::route(out, &request, route),
-                    Kept::Other(item) => encode::row(out, &request, item),
+                    Kept::Other(item) => match &**item {
+                        Item::Fdb(entry) => encode::fdb(out, &request, &asked_for(entry)),
+                        item => encode::row(out, &request, item),
+                    },
                 };
             }
         });
@@ -246,23 +252,37 @@ impl Undo {
                 }
             };
             if !is_well && complaints.len() < MAX_COMPLAINTS {
-                let row = rows.get(place).map(|kept| format!("{:?}", regular(kept)));
-                complaints.push(format!(
-                    "fingerpost: undoing: {refusal}: {}",
-                    row.unwrap_or_default()
-                ));
+                let row = rows.get(place).map(regular);
+                complaints.push(match row {
+                    Some(Item::Fdb(row)) => format!(
+                        "fingerpost: the forwarding entry of {}: {refusal}",
+                        row.lladdr
+                    ),
+                    Some(row) => format!("fingerpost: undoing: {refusal}: {row:?}"),
+                    None => format!("fingerpost: undoing: {refusal}"),
+                });
             }
         })?;
         Ok(())
     }
 }
 
+/// A listed entry as a request has it: that says whose the entry is, the
+/// device's own or its bridge's; a listing, by the bridge.
+fn asked_for(entry: &FdbEntry) -> FdbEntry {
+    let of_bridge = entry.master.is_some_and(|master| master != entry.link);
+    let mut entry = entry.clone();
+    entry.flags |= if of_bridge { MASTER } else { SELF };
+    entry
+}
+
 /// How a row is made again or deleted.
 fn flags(operation: Operation, kept: &Kept) -> u16 {
     match (operation, kept) {
         (Operation::Delete, _) => 0,
-        // Several may have one key.
+        // Several may have one key: remote ends of an address as well.
         (_, Kept::Route(route)) if route.prefix.addr().is_ipv4() => flag::CREATE | flag::APPEND,
+        (_, Kept::Other(item)) if matches!(**item, Item::Fdb(_)) => flag::CREATE | flag::APPEND,
         (_, Kept::Other(item)) if matches!(**item, Item::Nexthop(_) | Item::Neighbour(_)) => {
             flag::CREATE | flag::REPLACE
         }
@@ -306,13 +326,14 @@ fn key(item: &Item) -> Option<Key> {
 }
 
 /// Whether a row comes back that the kernel took along. Routes of its own
-/// it makes itself.
-fn comes_back(row: &Item) -> bool {
+/// it makes itself, and stations teach it entries.
+pub fn comes_back(row: &Item) -> bool {
     match row {
         Item::Route(route) => route.body.protocol != protocol::KERNEL,
         Item::Address(_) | Item::Nexthop(_) => true,
         // Those of multicast groups are the kernel's own.
         Item::Neighbour(row) => (row.proxy || row.state != 0) && !row.address.is_multicast(),
+        Item::Fdb(row) => row.state & (state::PERMANENT | state::NOARP) != 0,
         _ => false,
     }
 }
@@ -370,6 +391,8 @@ pub fn steady(mut item: Item) -> Item {
         Item::Fdb(row) => {
             row.activity = None;
             row.state &= state::PERMANENT | state::NOARP;
+            // `master` tells whose it is; a listing marks some of them besides.
+            row.flags &= !(SELF | MASTER);
         }
         Item::Link(_) | Item::OtherRoute(_) => {}
     }

@@ -18,12 +18,12 @@ use serde_json::json;
 use words::Verb;
 
 use super::difference::{ALT_MARK, Change, Plan, afterwards};
-use super::key::relink;
 use super::look::{Look, SETTINGS, look, wanted};
 use super::resolved::{Resolved, TO_BE_MADE};
 use super::wanted::Wanted;
 use super::{Applying, Job, keep};
 use crate::links::complain;
+use crate::rows::undo::relink;
 use crate::rows::{Asked, message};
 
 /// What is taken along may take others along: so often is looked again.

@@ -35,7 +35,7 @@ use super::resolved::{Links, TO_BE_MADE};
 use super::wanted::Wanted;
 use super::{Applying, Job};
 use crate::links::{complain, journals};
-use crate::rows::undo::{Undo, listed};
+use crate::rows::undo::{Undo, listed, relink};
 
 /// So long a keeper has to say that it is there.
 const TO_COME: Duration = Duration::from_secs(20);
@@ -129,7 +129,7 @@ fn before(job: &Job<'_>, look: &Look) -> Result<(Rows, Rows)> {
     }
     let is_of_a_new_link = |item: &Item| {
         let found = std::cell::Cell::new(false);
-        super::key::relink(&mut item.clone(), &|index| {
+        relink(&mut item.clone(), &|index| {
             found.set(found.get() || index >= TO_BE_MADE);
             index
         });

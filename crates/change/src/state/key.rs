@@ -97,26 +97,6 @@ pub fn is_ours(item: &Item) -> bool {
     protocol == MARK
 }
 
-/// Puts other links in the place of those that a row names.
-pub fn relink(item: &mut Item, now: &dyn Fn(u32) -> u32) {
-    match item {
-        Item::Address(row) => row.link = now(row.link),
-        Item::Neighbour(row) => row.link = now(row.link),
-        Item::Nexthop(row) => row.link = row.link.map(now),
-        Item::Route(row) => {
-            for hop in row.body.next_hops.as_mut_slice() {
-                hop.link = now(hop.link);
-            }
-        }
-        Item::Fdb(row) => {
-            row.link = now(row.link);
-            row.master = row.master.map(now);
-            row.via_link = row.via_link.map(now);
-        }
-        Item::Rule(_) | Item::Link(_) | Item::OtherRoute(_) => {}
-    }
-}
-
 /// Whether a row is there as it is wanted. What the file leaves to the
 /// kernel is as the kernel has it.
 pub fn is_as_wanted(wanted: &Item, has_protocol: bool, is: &Item) -> bool {

@@ -65,6 +65,26 @@ pub fn stands_on(row: &Item, links: &HashSet<u32>) -> bool {
     }
 }
 
+/// Puts other links in the place of those that a row names.
+pub fn relink(item: &mut Item, now: &dyn Fn(u32) -> u32) {
+    match item {
+        Item::Address(row) => row.link = now(row.link),
+        Item::Neighbour(row) => row.link = now(row.link),
+        Item::Nexthop(row) => row.link = row.link.map(now),
+        Item::Route(row) => {
+            for hop in row.body.next_hops.as_mut_slice() {
+                hop.link = now(hop.link);
+            }
+        }
+        Item::Fdb(row) => {
+            row.link = now(row.link);
+            row.master = row.master.map(now);
+            row.via_link = row.via_link.map(now);
+        }
+        Item::Rule(_) | Item::Link(_) | Item::OtherRoute(_) => {}
+    }
+}
+
 /// Whether it is a route by one of some next-hop objects.
 fn uses(row: &Item, nexthops: &HashSet<u32>) -> bool {
     match row {
