@@ -23,8 +23,7 @@ use view::Format;
 use crate::direct::{self, Answered};
 pub use arguments::{From, from, from_arguments, switch};
 pub use command::{
-    OBJECTS, command, name, route_diff, route_flaps, route_get, route_why, status, status_wanted,
-    wanted,
+    command, route_diff, route_flaps, route_get, route_why, status, status_wanted, wanted,
 };
 use joined::Joined;
 

@@ -117,7 +117,7 @@ pub fn command() -> Command {
         .subcommand(daemon::command())
         .subcommand(ask::status())
         .subcommand(replay::command());
-    for object in ask::OBJECTS {
+    for object in Object::ALL {
         command = command.subcommand(of_object(object));
     }
     command
@@ -242,10 +242,7 @@ fn usage(message: impl std::fmt::Display) -> clap::Error {
 }
 
 fn wanted(name: &str, matches: &ArgMatches) -> Result<Wanted, clap::Error> {
-    if let Some(object) = ask::OBJECTS
-        .into_iter()
-        .find(|object| ask::name(*object) == name)
-    {
+    if let Some(object) = Object::ALL.into_iter().find(|object| object.name() == name) {
         return wanted_of(object, matches).map_err(usage);
     }
     if let Some(wanted) = state::command::wanted(name, matches) {

@@ -135,7 +135,7 @@ impl Kind {
 /// A command line whose places know their values. `object` is that of the
 /// commands around it.
 fn with_values(command: Command, typed: &Typed, object: Option<Object>) -> Command {
-    let named = |name: &str| ask::OBJECTS.into_iter().find(|one| ask::name(*one) == name);
+    let named = |name: &str| Object::ALL.into_iter().find(|one| one.name() == name);
     let object = object.or_else(|| named(command.get_name()));
     let foreign = ["arp", "ifconfig"].contains(&command.get_name());
     let ids: Vec<(String, bool)> = command
@@ -185,8 +185,8 @@ fn of_ip(typed: Typed) -> ArgValueCompleter {
             })
             .collect();
         let known = |word: &&String| {
-            let mut objects = ask::OBJECTS.into_iter();
-            objects.find(|one| *one != Object::Fdb && ask::name(*one).starts_with(word.as_str()))
+            let mut objects = Object::ALL.into_iter();
+            objects.find(|one| *one != Object::Fdb && one.name().starts_with(word.as_str()))
         };
         let current = current.to_string_lossy();
         if valued {
@@ -194,10 +194,8 @@ fn of_ip(typed: Typed) -> ArgValueCompleter {
         }
         match (said.first().map(known), said.len()) {
             (None, _) => {
-                let objects = ask::OBJECTS.iter().filter(|one| **one != Object::Fdb);
-                let names = objects
-                    .map(|one| ask::name(*one))
-                    .chain(["netns", "monitor"]);
+                let objects = Object::ALL.iter().filter(|one| **one != Object::Fdb);
+                let names = objects.map(|one| one.name()).chain(["netns", "monitor"]);
                 beginning(&current, names.map(str::to_owned).collect())
             }
             (Some(Some(_)), 1) => beginning(&current, VERBS.map(str::to_owned).to_vec()),

@@ -82,20 +82,20 @@ pub fn event_names(event: &Event) -> Option<(&'static str, &'static str)> {
         Operation::Changed => "changed",
         Operation::Deleted => "deleted",
     };
-    Some((operation, object_of(&event.row)?))
+    Some((operation, object_of(&event.row)?.name()))
 }
 
 /// What a row is in events; `None`: it is not told.
-fn object_of(row: &Row) -> Option<&'static str> {
+fn object_of(row: &Row) -> Option<Object> {
     Some(match row {
-        Row::Link(_) => "link",
-        Row::Address(_) => "addr",
-        Row::Neighbour(_) => "neigh",
-        Row::Route(_) => "route",
+        Row::Link(_) => Object::Link,
+        Row::Address(_) => Object::Addr,
+        Row::Neighbour(_) => Object::Neigh,
+        Row::Route(_) => Object::Route,
         Row::OtherRoute(_) => return None,
-        Row::Nexthop(_) => "nexthop",
-        Row::Rule(_) => "rule",
-        Row::Fdb(_) => "fdb",
+        Row::Nexthop(_) => Object::Nexthop,
+        Row::Rule(_) => Object::Rule,
+        Row::Fdb(_) => Object::Fdb,
     })
 }
 

@@ -21,16 +21,6 @@ use support::{Rows, now_millis, rich};
 use table::{LinkCounters, NeighbourAges, NeighbourSample, Sample, Tables};
 use view::{ColumnType, Filter, Format, Names, Object, Output, Question, answer, columns};
 
-const OBJECTS: [Object; 7] = [
-    Object::Link,
-    Object::Addr,
-    Object::Neigh,
-    Object::Route,
-    Object::Nexthop,
-    Object::Rule,
-    Object::Fdb,
-];
-
 /// A namespace's tables with samples for every row, and the time of them.
 fn tables(tag: &str) -> Option<(Tables, u64)> {
     let netns = rich(tag)?;
@@ -124,7 +114,7 @@ fn a_column_alone_is_the_same_as_among_all() {
     let Some(tables) = tables("view-columns") else {
         return;
     };
-    for object in OBJECTS {
+    for object in Object::ALL {
         let forth = names(object);
         let back: Vec<_> = forth.iter().rev().copied().collect();
         let plain = columns(object).into_iter().map(|column| column.name);
@@ -170,7 +160,7 @@ fn columns_are_what_the_whole_row_has_at_their_names() {
     };
     let mut compared = 0;
     // As columns, addresses are rows of their own.
-    for object in OBJECTS.into_iter().filter(|of| *of != Object::Addr) {
+    for object in Object::ALL.into_iter().filter(|of| *of != Object::Addr) {
         let names = names(object);
         let whole = parsed(&shown(&tables, object, Format::Ndjson, &[]));
         let chosen = parsed(&shown(&tables, object, Format::Ndjson, &names));
@@ -222,7 +212,7 @@ fn a_column_holds_what_its_type_says() {
         return;
     };
     let mut compared = 0;
-    for object in OBJECTS {
+    for object in Object::ALL {
         let columns = columns(object);
         let names: Vec<_> = columns.iter().map(|column| column.name).collect();
         let rows = parsed(&shown(&tables, object, Format::Ndjson, &names));

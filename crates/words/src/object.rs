@@ -15,3 +15,29 @@ pub enum Object {
     Rule,
     Fdb,
 }
+
+impl Object {
+    /// All of them, in the order of the help.
+    pub const ALL: [Self; 7] = [
+        Self::Link,
+        Self::Addr,
+        Self::Neigh,
+        Self::Route,
+        Self::Nexthop,
+        Self::Rule,
+        Self::Fdb,
+    ];
+
+    /// Its name: that of its command, and in events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Addr => "addr",
+            Self::Neigh => "neigh",
+            Self::Route => "route",
+            Self::Nexthop => "nexthop",
+            Self::Rule => "rule",
+            Self::Fdb => "fdb",
+        }
+    }
+}

@@ -38,6 +38,17 @@ use super::asked::Asked;
 
 pub use along::{along_with, relink, stands_on};
 
+/// The tables of rows, in the order in which rows can be made: what others use
+/// first.
+pub const ROWS: [Object; 6] = [
+    Object::Addr,
+    Object::Neigh,
+    Object::Nexthop,
+    Object::Route,
+    Object::Rule,
+    Object::Fdb,
+];
+
 /// How often a listing that changed under our eyes is begun again.
 const ATTEMPTS: usize = 4;
 
@@ -290,16 +301,10 @@ fn flags(operation: Operation, kept: &Kept) -> u16 {
     }
 }
 
-/// Tables in the order in which rows can be made: what others use first.
+/// The place of a table in their order.
 fn order(object: Object) -> u8 {
-    match object {
-        Object::Addr => 0,
-        Object::Neigh => 1,
-        Object::Nexthop => 2,
-        Object::Route => 3,
-        Object::Rule => 4,
-        Object::Link | Object::Fdb => 5,
-    }
+    let place = ROWS.iter().position(|of| *of == object);
+    place.unwrap_or(ROWS.len()) as u8
 }
 
 fn object(key: &Key) -> Object {

@@ -11,6 +11,7 @@ use words::{Object, Verb};
 use super::key::{Key, is_as_wanted, is_ours, key, object};
 use super::resolved::{Links, Resolved, TO_BE_MADE};
 use super::wanted::{Link, Wanted};
+use crate::rows::undo::ROWS;
 
 /// Beginning of the alternative name that marks a link as made by us; its
 /// index follows.
@@ -477,17 +478,9 @@ fn order(item: &Item) -> u8 {
 /// What has to be read of the kernel's tables: those of the wanted rows, all
 /// where the marked ones are looked for.
 pub fn objects(resolved: &Resolved, prune: bool) -> Vec<Object> {
-    let all = [
-        Object::Addr,
-        Object::Neigh,
-        Object::Nexthop,
-        Object::Route,
-        Object::Rule,
-        Object::Fdb,
-    ];
     let wanted: HashSet<Object> = resolved.rows.iter().map(|row| object(&row.item)).collect();
     let is_needed = |object: &Object| wanted.contains(object) || prune && *object != Object::Fdb;
-    all.into_iter().filter(is_needed).collect()
+    ROWS.into_iter().filter(is_needed).collect()
 }
 
 /// Whether a row is looked for.

@@ -26,7 +26,7 @@ use super::resolved::Links;
 use super::shown::Shower;
 use super::wanted::Wanted;
 use super::{Job, look::setting};
-use crate::rows::undo::listed;
+use crate::rows::undo::{ROWS, listed};
 
 /// `IFAPROT_KERNEL_LO`, `_RA`, `_LL`: the kernel gave it by itself.
 const KERNEL_S_OWN: std::ops::RangeInclusive<u8> = 1..=3;
@@ -89,14 +89,7 @@ pub fn run(job: &Job<'_>) -> Result<()> {
     let nothing = Wanted::default();
     let shower = Shower::new(&nothing, &links, &job.names);
     let mut keys = HashSet::new();
-    for of in [
-        Object::Addr,
-        Object::Neigh,
-        Object::Nexthop,
-        Object::Route,
-        Object::Rule,
-        Object::Fdb,
-    ] {
+    for of in ROWS {
         let mut items = listed(&job.namespace, of, now_millis(), &is_made)?;
         // The kernel lists these by indexes and in an order of its own.
         if matches!(of, Object::Addr | Object::Neigh | Object::Fdb) {

@@ -295,15 +295,6 @@ impl<'a> Shower<'a> {
     /// A row in `ip`'s words, and its table.
     fn words(&self, item: &Item) -> (&'static str, String) {
         let object = object(item);
-        let name = match object {
-            Object::Link => "link",
-            Object::Addr => "addr",
-            Object::Neigh => "neigh",
-            Object::Route => "route",
-            Object::Nexthop => "nexthop",
-            Object::Rule => "rule",
-            Object::Fdb => "fdb",
-        };
         let keys = self.keys(item);
         let text = |key: &str| keys.get(key).and_then(Value::as_str).unwrap_or_default();
         let words = match object {
@@ -322,7 +313,7 @@ impl<'a> Shower<'a> {
                 }
             }
         };
-        (name, words)
+        (object.name(), words)
     }
 
     /// A row that changes.

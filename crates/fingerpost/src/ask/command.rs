@@ -20,33 +20,9 @@ use words::values;
 use super::arguments::{From, from, from_arguments, switch};
 use super::conditions;
 
-/// What can be asked for, in the order of the help.
-pub const OBJECTS: [Object; 7] = [
-    Object::Link,
-    Object::Addr,
-    Object::Neigh,
-    Object::Route,
-    Object::Nexthop,
-    Object::Rule,
-    Object::Fdb,
-];
-
 /// The condition that names the source of rows; who compares sources names
 /// two.
 const SOURCE: &str = "source";
-
-/// The name of an object's command.
-pub fn name(object: Object) -> &'static str {
-    match object {
-        Object::Link => "link",
-        Object::Addr => "addr",
-        Object::Neigh => "neigh",
-        Object::Route => "route",
-        Object::Nexthop => "nexthop",
-        Object::Rule => "rule",
-        Object::Fdb => "fdb",
-    }
-}
 
 fn about(object: Object) -> &'static str {
     match object {
@@ -78,7 +54,7 @@ fn is_of_now(argument: &Arg) -> bool {
 pub fn command(object: Object) -> Command {
     let bare = of_object(FILTERS, object).flat_map(|word| word.bare.iter().copied());
     let spoken: Vec<&str> = ["show", "list"].into_iter().chain(bare).collect();
-    Command::new(name(object))
+    Command::new(object.name())
         .about(about(object))
         .args(of_object(FILTERS, object).map(conditions::argument))
         .args(output_arguments())

@@ -8,8 +8,6 @@ use change::links;
 use view::conditions::{self, Packet, Word};
 use words::{Object, Verb};
 
-use crate::ask;
-
 /// `ip`'s options that it writes with one dash, and ours.
 const OPTIONS: &[(&str, &str)] = &[
     ("-json", "--json"),
@@ -90,7 +88,7 @@ pub fn rewrite(arguments: Vec<String>) -> Vec<String> {
         rest.remove(show);
     }
     let before = arguments[..at].iter().map(String::as_str);
-    let mut out = vec![ask::name(object).to_owned()];
+    let mut out = vec![object.name().to_owned()];
     match rest.first() {
         Some(&"help") => {
             out.push("--help".to_owned());

@@ -374,7 +374,7 @@ pub fn filter(session: &mut Session, object: Object, arguments: &[String]) -> Re
     for told in &told {
         if told.said == "help" || object != Object::Addr && begins(told.said, "help") {
             return Err(Stop::wrong(super::usage::of_object(
-                ask::name(object),
+                object.name(),
                 "show SELECTOR",
             )));
         }

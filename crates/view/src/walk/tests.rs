@@ -300,16 +300,6 @@ fn filters(object: Object) -> Vec<Filter> {
     all
 }
 
-const OBJECTS: [Object; 7] = [
-    Object::Link,
-    Object::Addr,
-    Object::Neigh,
-    Object::Route,
-    Object::Nexthop,
-    Object::Rule,
-    Object::Fdb,
-];
-
 fn whole(question: &Question, tables: &Tables) -> Vec<String> {
     // Fields whose value the filter names are hidden there, not here.
     let mut shown = question.clone();
@@ -363,7 +353,7 @@ pub(crate) fn paged(question: &Question, tables: &Tables, limit: u64) -> Vec<Str
 #[test]
 fn pages_of_any_size_are_the_whole_answer_by_every_index() {
     let writer = filled();
-    for object in OBJECTS {
+    for object in Object::ALL {
         for filter in filters(object) {
             let mut question = question(object, filter);
             question.output.fields = keys(object);
@@ -380,7 +370,7 @@ fn pages_of_any_size_are_the_whole_answer_by_every_index() {
 #[test]
 fn a_json_walk_without_a_limit_is_one_array() {
     let writer = filled();
-    for object in OBJECTS {
+    for object in Object::ALL {
         let mut question = question(object, Filter::default());
         question.output.format = Format::Json;
         let mut walk = Walk::new(question, None, None);
@@ -401,7 +391,7 @@ fn an_answer_in_pieces_is_the_answer_byte_for_byte() {
         visited: 5,
         bytes: 400,
     };
-    for object in OBJECTS {
+    for object in Object::ALL {
         for filter in filters(object) {
             for format in [Format::Text, Format::Json, Format::Ndjson, Format::Csv] {
                 let mut question = question(object, filter.clone());
