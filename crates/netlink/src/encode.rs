@@ -28,7 +28,9 @@ pub use bridge::{AtPort, Vlans, bridge_port, bridge_vlans, multicast_group};
 pub use link::{LinkSettings, alternative_names, delete_link, delete_link_group, link, set_link};
 pub use link_parts::{LinkEnd, LinkKind, LinkNetns};
 pub use neighbour::{fdb, neighbour};
-pub use new_link::{KindError, LINK_KINDS, NewLink, kind_of_words, new_link, words_of_kind};
+pub use new_link::{
+    KindError, LINK_KINDS, NewLink, kind_of_words, named_value, new_link, words_of_kind,
+};
 pub use nexthop::nexthop;
 pub use request::Request;
 pub use route::{acknowledgement, route};

@@ -14,7 +14,7 @@ use crate::kernel::ifla;
 use crate::malformed::TooLong;
 
 pub use kinds::KINDS as LINK_KINDS;
-pub use said::words_of_kind;
+pub use said::{named_value, words_of_kind};
 pub use words::{KindError, kind_of_words};
 
 /// A link to be made.

@@ -36,92 +36,47 @@ impl LinkCounters {
     pub const COUNT: usize = 25;
 
     /// All counters, in the order of `struct rtnl_link_stats64`.
-    pub fn words(&self) -> [u64; Self::COUNT] {
-        [
-            self.rx_packets,
-            self.tx_packets,
-            self.rx_bytes,
-            self.tx_bytes,
-            self.rx_errors,
-            self.tx_errors,
-            self.rx_dropped,
-            self.tx_dropped,
-            self.multicast,
-            self.collisions,
-            self.rx_length_errors,
-            self.rx_over_errors,
-            self.rx_crc_errors,
-            self.rx_frame_errors,
-            self.rx_fifo_errors,
-            self.rx_missed_errors,
-            self.tx_aborted_errors,
-            self.tx_carrier_errors,
-            self.tx_fifo_errors,
-            self.tx_heartbeat_errors,
-            self.tx_window_errors,
-            self.rx_compressed,
-            self.tx_compressed,
-            self.rx_nohandler,
-            self.rx_otherhost_dropped,
-        ]
+    pub fn words(mut self) -> [u64; Self::COUNT] {
+        self.places().map(|counter| *counter)
     }
 
     /// As [`LinkCounters::words`] gives them.
     pub fn of_words(words: [u64; Self::COUNT]) -> Self {
-        let [
-            rx_packets,
-            tx_packets,
-            rx_bytes,
-            tx_bytes,
-            rx_errors,
-            tx_errors,
-            rx_dropped,
-            tx_dropped,
-            multicast,
-            collisions,
-            rx_length_errors,
-            rx_over_errors,
-            rx_crc_errors,
-            rx_frame_errors,
-            rx_fifo_errors,
-            rx_missed_errors,
-            tx_aborted_errors,
-            tx_carrier_errors,
-            tx_fifo_errors,
-            tx_heartbeat_errors,
-            tx_window_errors,
-            rx_compressed,
-            tx_compressed,
-            rx_nohandler,
-            rx_otherhost_dropped,
-        ] = words;
-        Self {
-            rx_packets,
-            tx_packets,
-            rx_bytes,
-            tx_bytes,
-            rx_errors,
-            tx_errors,
-            rx_dropped,
-            tx_dropped,
-            multicast,
-            collisions,
-            rx_length_errors,
-            rx_over_errors,
-            rx_crc_errors,
-            rx_frame_errors,
-            rx_fifo_errors,
-            rx_missed_errors,
-            tx_aborted_errors,
-            tx_carrier_errors,
-            tx_fifo_errors,
-            tx_heartbeat_errors,
-            tx_window_errors,
-            rx_compressed,
-            tx_compressed,
-            rx_nohandler,
-            rx_otherhost_dropped,
+        let mut counters = Self::default();
+        for (counter, word) in counters.places().into_iter().zip(words) {
+            *counter = word;
         }
+        counters
+    }
+
+    fn places(&mut self) -> [&mut u64; Self::COUNT] {
+        [
+            &mut self.rx_packets,
+            &mut self.tx_packets,
+            &mut self.rx_bytes,
+            &mut self.tx_bytes,
+            &mut self.rx_errors,
+            &mut self.tx_errors,
+            &mut self.rx_dropped,
+            &mut self.tx_dropped,
+            &mut self.multicast,
+            &mut self.collisions,
+            &mut self.rx_length_errors,
+            &mut self.rx_over_errors,
+            &mut self.rx_crc_errors,
+            &mut self.rx_frame_errors,
+            &mut self.rx_fifo_errors,
+            &mut self.rx_missed_errors,
+            &mut self.tx_aborted_errors,
+            &mut self.tx_carrier_errors,
+            &mut self.tx_fifo_errors,
+            &mut self.tx_heartbeat_errors,
+            &mut self.tx_window_errors,
+            &mut self.rx_compressed,
+            &mut self.tx_compressed,
+            &mut self.rx_nohandler,
+            &mut self.rx_otherhost_dropped,
+        ]
     }
 }
 

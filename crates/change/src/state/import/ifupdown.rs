@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
+use netlink::encode::named_value;
 
 use super::draft::{
     Draft, Place, Table, hardware, hundredths, is_name, is_plain, network, row, yes,
@@ -437,7 +438,7 @@ impl Stanza<'_> {
                 self.draft.link(&name).master = Some(value.to_owned());
                 return Some(());
             }
-            "bond-mode" => ("mode", bond_mode(value)?.to_owned()),
+            "bond-mode" => ("mode", named_value("bond", "mode", value)?.to_owned()),
             "bond-miimon" => ("miimon", number(value)?),
             "bond-updelay" => ("updelay", number(value)?),
             "bond-downdelay" => ("downdelay", number(value)?),
@@ -627,23 +628,6 @@ impl Stanza<'_> {
 fn is_word(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '_');
     !text.is_empty() && text.chars().all(is_part)
-}
-
-/// A mode of bonds, also by its number.
-pub(super) fn bond_mode(text: &str) -> Option<&str> {
-    const MODES: [&str; 7] = [
-        "balance-rr",
-        "active-backup",
-        "balance-xor",
-        "broadcast",
-        "802.3ad",
-        "balance-tlb",
-        "balance-alb",
-    ];
-    match text.parse::<usize>() {
-        Ok(number) => MODES.get(number).copied(),
-        Err(_) => MODES.into_iter().find(|mode| *mode == text),
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use marked_yaml::Node;
 use marked_yaml::types::MarkedMappingNode;
+use netlink::encode::named_value;
 
 use super::draft::{Draft, Place, Table, hardware, is_name, is_plain, network, row, yes};
-use super::ifupdown::bond_mode;
 use super::yaml::{NOT_KNOWN, each, items, line, parse, text, texts};
 use super::{Imported, Texts};
 use crate::state::file::Row;
@@ -232,7 +232,7 @@ impl Of<'_> {
             ("bridge", "max-age") => ("max_age", centis()?),
             ("bridge", "ageing-time" | "aging-time") => ("ageing_time", centis()?),
             ("bridge", "priority") => ("priority", number()?.to_string()),
-            ("bond", "mode") => ("mode", bond_mode(value)?.to_owned()),
+            ("bond", "mode") => ("mode", named_value("bond", "mode", value)?.to_owned()),
             ("bond", "mii-monitor-interval") => ("miimon", number()?.to_string()),
             ("bond", "up-delay") => ("updelay", number()?.to_string()),
             ("bond", "down-delay") => ("downdelay", number()?.to_string()),
@@ -335,15 +335,17 @@ impl Of<'_> {
         if needs_link {
             made.insert("dev".to_owned(), self.link.into());
         }
-        if let Some(table) = self
-            .table
-            .as_ref()
-            .and_then(|table| table.parse::<u32>().ok())
-        {
-            made.entry("table".to_owned()).or_insert(table.into());
-        }
+        self.put_table(&mut made);
         draft.row(Table::Route, with_family(made, is_v6));
         Some(())
+    }
+
+    /// What names no table is of the VRF's.
+    fn put_table(&self, made: &mut Row) {
+        let table = self.table.as_ref();
+        if let Some(table) = table.and_then(|table| table.parse::<u32>().ok()) {
+            made.entry("table".to_owned()).or_insert(table.into());
+        }
     }
 
     fn rule(&self, draft: &mut Draft, item: &Node) -> Option<()> {
@@ -374,13 +376,7 @@ impl Of<'_> {
         );
         // A rule is declared with its priority.
         made.get("priority")?;
-        if let Some(table) = self
-            .table
-            .as_ref()
-            .and_then(|table| table.parse::<u32>().ok())
-        {
-            made.entry("table".to_owned()).or_insert(table.into());
-        }
+        self.put_table(&mut made);
         draft.row(Table::Rule, with_family(made, is_v6));
         Some(())
     }

@@ -5,8 +5,9 @@ mod sections;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use netlink::encode::named_value;
+
 use super::draft::{Draft, Place, hardware, hundredths, is_name, is_plain, yes};
-use super::ifupdown::bond_mode;
 use super::{Imported, Texts};
 
 /// A section of a file, with its lines.
@@ -267,7 +268,7 @@ fn option(draft: &mut Draft, link: &str, section: &str, key: &str, value: &str) 
         },
         ("Bridge", "MulticastSnooping") => ("mcast_snooping", switch()?),
         ("Bridge", "MulticastQuerier") => ("mcast_querier", switch()?),
-        ("Bond", "Mode") => ("mode", bond_mode(value)?.to_owned()),
+        ("Bond", "Mode") => ("mode", named_value("bond", "mode", value)?.to_owned()),
         ("Bond", "MIIMonitorSec") => ("miimon", millis()?),
         ("Bond", "UpDelaySec") => ("updelay", millis()?),
         ("Bond", "DownDelaySec") => ("downdelay", millis()?),

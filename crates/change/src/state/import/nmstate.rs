@@ -6,9 +6,9 @@ use std::path::Path;
 use ipnet::IpNet;
 use marked_yaml::Node;
 use marked_yaml::types::MarkedMappingNode;
+use netlink::encode::named_value;
 
 use super::draft::{Draft, Place, Table, hardware, is_name, is_plain, network, row, yes};
-use super::ifupdown::bond_mode;
 use super::yaml::{NOT_KNOWN, each, items, line, parse, text};
 use super::{Imported, Texts};
 use crate::state::file::Row;
@@ -247,7 +247,7 @@ fn bond(draft: &mut Draft, path: &Path, name: &str, value: &Node) -> Option<()> 
         value.as_mapping()?,
         &mut |draft, key, value| match key {
             "mode" => {
-                draft.option(name, "mode", bond_mode(text(value)?)?);
+                draft.option(name, "mode", named_value("bond", "mode", text(value)?)?);
                 Some(())
             }
             "port" | "ports" => {

@@ -24,6 +24,17 @@ impl Texts for Known {
     }
 }
 
+/// All of a single file.
+pub fn only(name: &str, text: &str) -> Known {
+    Known(BTreeMap::from([(name.into(), text.to_owned())]))
+}
+
+/// What is left, without where it stands.
+pub fn left(imported: &Imported) -> Vec<(usize, &str)> {
+    let left = imported.left.iter();
+    left.map(|left| (left.line, left.key.as_str())).collect()
+}
+
 /// Compares what came of an import with a file, which is read as ours are.
 pub fn toml(imported: &Imported, expected: &str) {
     let expected: File = toml::from_str(&on_one_line(expected)).unwrap();

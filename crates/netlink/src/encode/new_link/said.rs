@@ -49,6 +49,21 @@ pub fn words_of_kind(
     said
 }
 
+/// A value of a kind's setting that has names, by its name or its number;
+/// `None`: it is none of them, or the setting has no names. O(settings of the
+/// kind).
+pub fn named_value(kind: &str, word: &str, said: &str) -> Option<&'static str> {
+    let kind = KINDS.iter().find(|known| known.name == kind)?;
+    let setting = kind.options.iter().find(|known| known.word == word)?;
+    let Form::Named(names, _) = setting.form else {
+        return None;
+    };
+    let number = said.parse().ok();
+    let mut names = names.iter();
+    let found = names.find(|(name, value)| *name == said || number == Some(*value));
+    found.map(|(name, _)| *name)
+}
+
 fn text(
     setting: &Setting,
     data: &[u8],

@@ -38,46 +38,34 @@ const ADDRESS_MAP_COLUMNS: std::ops::RangeInclusive<u32> = 6..=12;
 const PORT_MAP_COLUMNS: std::ops::RangeInclusive<u32> = 7..=14;
 /// `internal`, an IPv4 address, and a number: the alias address, so that a
 /// map has the same one as long as it is there.
-const ADDRESS_MAP_INDEX: [Part; 17] = [
-    Part::Same(1),
-    Part::Same(8),
-    Part::Same(b'i' as u32),
-    Part::Same(b'n' as u32),
-    Part::Same(b't' as u32),
-    Part::Same(b'e' as u32),
-    Part::Same(b'r' as u32),
-    Part::Same(b'n' as u32),
-    Part::Same(b'a' as u32),
-    Part::Same(b'l' as u32),
-    Part::Same(IPV4 as u32),
-    Part::Same(4),
-    Part::Bits(8),
-    Part::Bits(8),
-    Part::Bits(8),
-    Part::Bits(8),
-    Part::Bits(32),
-];
+const ADDRESS_MAP_INDEX: [Part; 17] = index(&[Part::Same(1)], *b"internal", 32);
 /// The protocol, `external`, an IPv4 address, and a port.
-const PORT_MAP_INDEX: [Part; 18] = [
-    Part::Same(1),
-    Part::Bits(8),
-    Part::Same(8),
-    Part::Same(b'e' as u32),
-    Part::Same(b'x' as u32),
-    Part::Same(b't' as u32),
-    Part::Same(b'e' as u32),
-    Part::Same(b'r' as u32),
-    Part::Same(b'n' as u32),
-    Part::Same(b'a' as u32),
-    Part::Same(b'l' as u32),
-    Part::Same(IPV4 as u32),
-    Part::Same(4),
-    Part::Bits(8),
-    Part::Bits(8),
-    Part::Bits(8),
-    Part::Bits(8),
-    Part::Bits(16),
-];
+const PORT_MAP_INDEX: [Part; 18] = index(&[Part::Same(1), Part::Bits(8)], *b"external", 16);
+
+/// An index: what stands first, a realm's name and an IPv4 address, each with
+/// its length before it, and a number of some bits.
+const fn index<const N: usize>(first: &[Part], realm: [u8; 8], last: u32) -> [Part; N] {
+    let mut parts = [Part::Bits(8); N];
+    let mut at = 0;
+    while at < first.len() {
+        parts[at] = first[at];
+        at += 1;
+    }
+    parts[at] = Part::Same(realm.len() as u32);
+    at += 1;
+    let mut letter = 0;
+    while letter < realm.len() {
+        parts[at] = Part::Same(realm[letter] as u32);
+        at += 1;
+        letter += 1;
+    }
+    parts[at] = Part::Same(IPV4 as u32);
+    parts[at + 1] = Part::Same(4);
+    // Of the four octets each is eight bits.
+    parts[N - 1] = Part::Bits(last);
+    parts
+}
+
 /// An engine has fewer places than this: with the engine's number above them
 /// they are an index.
 const PLACES_BITS: u32 = 24;

@@ -4,18 +4,11 @@ use std::collections::BTreeMap;
 
 use lab::Random;
 
-use super::super::testing::{Known, toml};
+use super::super::testing::{Known, left, only, toml};
 use super::*;
 
 fn imported(text: &str) -> Imported {
-    let mut texts = Known(BTreeMap::from([("interfaces".into(), text.to_owned())]));
-    import(&mut texts, Path::new("interfaces")).unwrap()
-}
-
-/// What is left, without where it stands.
-fn left(imported: &Imported) -> Vec<(usize, &str)> {
-    let left = imported.left.iter();
-    left.map(|left| (left.line, left.key.as_str())).collect()
+    import(&mut only("interfaces", text), Path::new("interfaces")).unwrap()
 }
 
 #[test]

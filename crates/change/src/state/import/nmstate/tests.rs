@@ -1,22 +1,12 @@
 //! Examples of every construct, and texts that are none.
 
-use std::collections::BTreeMap;
-
 use lab::Random;
 
-use super::super::testing::{Known, toml};
+use super::super::testing::{left, only, toml};
 use super::*;
 
 fn tried(text: &str) -> Result<Imported, String> {
-    import(
-        &mut Known(BTreeMap::from([("n.yml".into(), text.to_owned())])),
-        Path::new("n.yml"),
-    )
-}
-
-fn left(imported: &Imported) -> Vec<(usize, &str)> {
-    let left = imported.left.iter();
-    left.map(|left| (left.line, left.key.as_str())).collect()
+    import(&mut only("n.yml", text), Path::new("n.yml"))
 }
 
 #[test]
