@@ -1,5 +1,5 @@
 //! What each fuzz target does with its bytes; one file, so that the tests
-//! of the `fib`, `nat`, `netlink` and `snmp` crates replay the corpus through the
+//! of the `change`, `fib`, `nat`, `netlink` and `snmp` crates replay the corpus through the
 //! same functions.
 
 mod agentx;
@@ -14,6 +14,7 @@ mod mrt;
 mod nat;
 mod recording;
 mod snmp;
+mod state;
 
 pub use agentx::agentx;
 pub use agentx_master::agentx_master;
@@ -29,3 +30,4 @@ pub use nat::{
 };
 pub use recording::recording;
 pub use snmp::{snmp_agent, snmp_message};
+pub use state::{state_file, state_import};

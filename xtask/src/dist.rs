@@ -38,15 +38,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     host::install_missing(NEEDED)?;
     let root = host::workspace()?;
     if !arguments.no_build {
-        let status = host::cargo()
-            .current_dir(&root)
-            .args(["build", "--profile", "dist", "--quiet"])
-            .args(["--package=fingerpost", "--package=fingerpost-libalias"])
-            .status()
-            .context("starting cargo")?;
-        if !status.success() {
-            bail!("the build of profile dist failed");
-        }
+        // The checks do not build what only packages have.
+        let tests = ["test", "--quiet", "--bin=fingerpost", "--", "parquet"];
+        let build = ["build", "--profile=dist", "--quiet"];
+        let libalias = "--package=fingerpost-libalias";
+        cargo(&root, &tests, "the tests of the feature parquet")?;
+        cargo(
+            &root,
+            &[&build[..], &[libalias]].concat(),
+            "the build of profile dist",
+        )?;
     }
     let target = host::target()?;
     let out = arguments.out.clone().unwrap_or(target.join("packages"));
@@ -118,6 +119,22 @@ fn pack(root: &Path, built: &Path, out: &Path, compression: &str) -> Result<Vec<
         made.push(package.build(root, &tree, out, compression)?);
     }
     Ok(made)
+}
+
+/// Has cargo do something with the program as packages have it.
+fn cargo(root: &Path, arguments: &[&str], what: &str) -> Result<()> {
+    let (verb, rest) = arguments.split_first().context("no verb for cargo")?;
+    let status = host::cargo()
+        .current_dir(root)
+        .arg(verb)
+        .args(["--package=fingerpost", "--features=fingerpost/parquet"])
+        .args(rest)
+        .status()
+        .context("starting cargo")?;
+    if !status.success() {
+        bail!("{what} failed");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

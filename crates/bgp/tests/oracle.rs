@@ -36,7 +36,7 @@ fn every_path_of_real_files_is_what_another_reader_tells() {
 
 /// The whole files that those in `tests/files` begin like, where they are.
 #[test]
-#[ignore = "needs files that are too large to be kept: FINGERPOST_MRT_FILES names a directory"]
+#[ignore = "wants files too large to be kept: FINGERPOST_MRT_FILES=DIRECTORY cargo test -p fingerpost-bgp --test oracle -- --ignored"]
 fn every_path_of_whole_files_is_what_another_reader_tells() {
     let directory = std::env::var_os("FINGERPOST_MRT_FILES").unwrap();
     let mut read = 0;

@@ -15,8 +15,10 @@
 //! program collects them. Called by the program only.
 
 pub mod arguments;
+mod complaint;
 pub mod drill;
 pub mod links;
+mod patience;
 pub mod pattern;
 pub mod rows;
 pub mod state;

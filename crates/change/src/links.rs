@@ -30,10 +30,11 @@ use linux::links::How;
 use linux::links::journal::Work;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::complaint::complain;
+
 pub(crate) use journal::place as journals;
 pub(crate) use plan::check_name;
 pub use plan::{Plan, Split};
-pub(crate) use report::complain;
 pub use select::Select;
 pub use set::Settings;
 
@@ -156,6 +157,6 @@ pub fn run(wanted: &Wanted, terms: &Terms) -> Result<ExitCode> {
 
 /// What was asked for makes no sense.
 fn senseless(why: &str) -> Result<ExitCode> {
-    report::complain(&format!("{why}; nothing was done"));
+    complain(&format!("{why}; nothing was done"));
     Ok(ExitCode::from(2))
 }

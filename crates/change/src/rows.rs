@@ -1,4 +1,4 @@
-//! `fingerpost addr|route|neigh|rule|nexthop add|replace|change|delete`:
+//! `fingerpost addr|route|neigh|rule|nexthop|fdb add|replace|change|delete`:
 //! one, by pattern, or a million from a file, by the process that asks and
 //! with its rights; no daemon takes part.
 //!

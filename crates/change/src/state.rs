@@ -14,13 +14,13 @@ mod apply;
 pub mod command;
 mod difference;
 mod export;
-mod fdb;
 pub mod file;
 pub mod import;
 mod keep;
 mod key;
 mod listed;
 mod look;
+mod narrow;
 mod numbers;
 mod resolved;
 mod shown;
@@ -107,6 +107,16 @@ impl Job<'_> {
     }
 }
 
+/// How many links and rows the text of a file says, where they are so many
+/// at most. What makes no sense is an error, as far as that can be told
+/// without a kernel's tables.
+pub fn counted(text: &str, most: usize) -> Result<(usize, usize), String> {
+    let mut said = source::Said::default();
+    source::parse(&"text".into(), text, &mut said)?;
+    let wanted = wanted::Wanted::within(said, most)?;
+    Ok((wanted.links.len(), wanted.rows.len()))
+}
+
 /// What a file says makes no sense: nothing was done.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -138,7 +148,7 @@ pub fn run(wanted: &Wanted) -> Result<ExitCode> {
         Ok(true) => Ok(ExitCode::SUCCESS),
         Ok(false) => Ok(ExitCode::FAILURE),
         Err(error) if error.is::<Senseless>() => {
-            crate::links::complain(&format!("{error}; nothing was done"));
+            crate::complaint::complain(&format!("{error}; nothing was done"));
             Ok(ExitCode::from(2))
         }
         Err(error) => Err(error),

@@ -26,7 +26,7 @@ fn the_corpus_and_what_comes_of_it() {
 /// Writes the corpus anew: `cargo test -p fingerpost-feed --test bmp_corpus --
 /// --ignored`.
 #[test]
-#[ignore = "a chore: it writes fuzz/corpus/bmp"]
+#[ignore = "it writes fuzz/corpus/bmp: cargo test -p fingerpost-feed --test bmp_corpus -- --ignored"]
 fn write_the_corpus() {
     let peer = Peer::new([192, 0, 2, 1].into(), 65_001);
     let six = Peer {

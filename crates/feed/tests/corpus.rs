@@ -25,7 +25,7 @@ fn the_corpus_and_what_comes_of_it() {
 /// Writes the corpus anew: `cargo test -p fingerpost-feed --test corpus --
 /// --ignored`.
 #[test]
-#[ignore = "a chore: it writes fuzz/corpus/fpm"]
+#[ignore = "it writes fuzz/corpus/fpm: cargo test -p fingerpost-feed --test corpus -- --ignored"]
 fn write_the_corpus() {
     use peer::{blackhole, by_id, framed, gone, group, new, object, via};
     let told = [

@@ -62,7 +62,7 @@ fn life(feed: u8, first: &[u8], more: &[u8]) -> Vec<u8> {
 /// Writes the corpus anew: `cargo test -p fingerpost-feed --test
 /// recording_corpus -- --ignored`.
 #[test]
-#[ignore = "a chore: it writes fuzz/corpus/feed_recording"]
+#[ignore = "it writes fuzz/corpus/feed_recording: cargo test -p fingerpost-feed --test recording_corpus -- --ignored"]
 fn write_the_corpus() {
     let object = new(&object(1, "192.0.2.1"));
     let route = framed(&new(&by_id("10.0.0.0/8", 20, 1)));

@@ -20,6 +20,7 @@ use serde::{Deserialize, Deserializer};
 use table::Limits;
 use thiserror::Error;
 use tracing_subscriber::filter::Targets;
+use words::document;
 
 use router::live::Configured;
 use serve::control::server::Patience;
@@ -80,7 +81,7 @@ pub struct Config {
     pub router: Configured,
 }
 
-/// The translation that is asked, over HTTP and for metrics.
+/// The translation that is asked, over HTTP, for metrics and in SQL.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Nat {
@@ -323,6 +324,14 @@ pub fn load(path: Option<&Path>) -> Result<Config, BadConfig> {
     parse(read_from, &text)
 }
 
+/// The same of the usual file, for who only asks: not everybody may read it.
+pub fn load_to_ask() -> Result<Config, BadConfig> {
+    match load(None) {
+        Err(error) if error.is_forbidden() => Ok(Config::default()),
+        loaded => loaded,
+    }
+}
+
 /// What others may read of a configuration that they should not: by name,
 /// with what to do.
 pub fn exposed(path: Option<&Path>, config: &Config) -> Vec<String> {
@@ -365,25 +374,15 @@ fn read(path: &Path) -> Result<String, BadConfig> {
 
 /// Reads a configuration out of its text; `path` is for messages.
 pub fn parse(path: &Path, text: &str) -> Result<Config, BadConfig> {
-    let wrong = |key: String, error: &toml::de::Error| BadConfig::Wrong {
-        path: path.to_owned(),
-        line: line_of(text, error.span().map_or(0, |span| span.start)),
-        key,
-        message: error.message().to_owned(),
-    };
-    let document = toml::Deserializer::parse(text).map_err(|error| wrong(String::new(), &error))?;
-    serde_path_to_error::deserialize(document).map_err(|error| {
-        let key = match error.path().to_string() {
-            path if path == "." => String::new(),
-            path => path,
-        };
-        wrong(key, error.inner())
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        BadConfig::Wrong {
+            path: path.to_owned(),
+            line: document::line_at(text, at),
+            key: document::key_at(text, at),
+            message: error.message().to_owned(),
+        }
     })
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    let before = text.as_bytes().get(..at).unwrap_or_default();
-    1 + before.iter().filter(|octet| **octet == b'\n').count()
 }
 
 fn namespaces<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {

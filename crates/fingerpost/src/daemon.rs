@@ -223,6 +223,7 @@ impl Daemon {
         let http = http::Service::start(http, words::load(), self.server.budget())?;
         http.show_snmp(self.whole.snmp.clone());
         http.show_nat(self.config.nat.control.clone());
+        self.server.show_nat(self.config.nat.control.clone());
         http.show_forwarding(self.whole.forwarding.clone());
         self.http = Some(http);
         self.record()?;
@@ -533,6 +534,7 @@ impl Daemon {
             http.rename(words::load());
             http.show_nat(config.nat.control.clone());
         }
+        self.server.show_nat(config.nat.control.clone());
         failed
     }
 }

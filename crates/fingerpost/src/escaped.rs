@@ -23,6 +23,9 @@ pub struct Escaped<W> {
 /// The first byte of the control characters from U+0080 on, in UTF-8.
 const LEAD: u8 = 0xc2;
 
+/// Bytes that are looked at together.
+const BLOCK: usize = 64;
+
 /// What bytes are.
 enum Seen {
     /// The beginning of what may have to be shown.
@@ -59,7 +62,17 @@ impl<W: Write> Escaped<W> {
 
     fn escape(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len() + 16);
-        for byte in bytes {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.held.is_empty() {
+                let (plain, other) = rest.split_at(self.plain(rest));
+                shown.extend_from_slice(plain);
+                rest = other;
+            }
+            let Some((byte, after)) = rest.split_first() else {
+                break;
+            };
+            rest = after;
             self.held.push(*byte);
             while !self.held.is_empty() {
                 match self.seen() {
@@ -77,6 +90,23 @@ impl<W: Write> Escaped<W> {
             }
         }
         shown
+    }
+
+    /// How many bytes pass as they are, a block at a time: a listing has
+    /// millions of them, and hardly any other.
+    fn plain(&self, bytes: &[u8]) -> usize {
+        // Whether a byte may begin what does not.
+        let other = |byte: u8| {
+            let is_told = self.is_text && (byte == 0xee || byte >= 0xf8);
+            let is_blank = byte == b'\n' || byte == b'\t';
+            let is_obeyed = self.on && (byte < 0x20 && !is_blank || byte == 0x7f || byte == LEAD);
+            is_told | is_obeyed
+        };
+        let has_none = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | other(*byte));
+        let blocks = bytes.chunks(BLOCK).take_while(has_none);
+        let len = blocks.map(<[u8]>::len).sum::<usize>();
+        let rest = &bytes[len..];
+        len + rest.iter().take_while(|byte| !other(**byte)).count()
     }
 
     /// What is held. The characters for octets are U+EF80 to U+EFFF.
@@ -141,6 +171,22 @@ mod tests {
             let bytes: Vec<&[u8]> = hostile.as_bytes().chunks(1).collect();
             assert_eq!(written(&bytes, true, is_text), shown.as_bytes());
             assert_eq!(written(&bytes, false, is_text), hostile.as_bytes());
+        }
+    }
+
+    #[test]
+    fn blocks_are_as_their_bytes() {
+        let other = format!("\u{1b}é\u{9b}{}", table::text::of_octets(b"\xff"));
+        let other = [other.as_bytes(), b"\xf8"].concat();
+        for at in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
+            let mut text = vec![b'a'; 3 * BLOCK];
+            text.splice(at..at, other.iter().copied());
+            for (on, is_text) in [(true, true), (true, false), (false, true)] {
+                let bytes: Vec<&[u8]> = text.chunks(1).collect();
+                let whole = written(&[&text], on, is_text);
+                assert_eq!(whole, written(&bytes, on, is_text), "{at} {on} {is_text}");
+                assert_eq!(whole == text, !on && !is_text);
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! `fingerpost completions` and `fingerpost man`: from the definition of the
 //! whole command line, which the caller gives.
 
+mod state;
+
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -63,16 +65,24 @@ pub fn completions(shell: Shell, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a man page for the program, one for each command, and that of the
-/// configuration.
+/// Writes a man page for the program, one for each command, and those of the
+/// configuration and of files of declared state.
 pub fn man(directory: &Path, mut of: Command) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     of.build();
     page(directory, &of, "fingerpost")?;
-    let path = directory.join("fingerpost.toml.5");
-    let mut text = Vec::new();
-    manual::page(&mut text)?;
-    fs::write(&path, text).with_context(|| path.display().to_string())
+    let mut configuration = Vec::new();
+    manual::page(&mut configuration)?;
+    let mut declared = Vec::new();
+    state::page(&mut declared)?;
+    for (name, text) in [
+        ("fingerpost.toml.5", configuration),
+        ("fingerpost-state.5", declared),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
 }
 
 fn page(directory: &Path, command: &Command, name: &str) -> Result<()> {

@@ -33,6 +33,7 @@ mod options;
 mod pretty;
 mod rows;
 mod rules;
+mod sending;
 mod session;
 mod show;
 mod stamp;
@@ -118,6 +119,7 @@ pub fn run(tool: Tool, arguments: Vec<OsString>) -> Result<ExitCode> {
             }
             Ok(ExitCode::from(status))
         }
+        Err(Stop::Told) => Ok(ExitCode::from(FAILED)),
         Err(Stop::NotBuilt(what)) => not_built(tool, &what, &arguments),
         Err(Stop::Broken(error)) => Err(error),
     }

@@ -73,10 +73,7 @@ fn run(wanted: Wanted) -> anyhow::Result<ExitCode> {
         Wanted::Check(asked) => check::run(&asked, &mut out)?,
         Wanted::Import(asked) => return import::run(&asked, &mut out),
         Wanted::Ask(ask, from) => {
-            return match from.at_micros {
-                Some(at) => replay::past::run(&ask, &from, at, &mut out),
-                None => ask::run(ask, &from, &mut out),
-            };
+            return replay::past::run(ask, &from, &mut out);
         }
         Wanted::Sql(asked) => return sql::run(*asked, &mut out),
         Wanted::Snmp(command) => snmp::command::run(&command, &state_directory, &mut out)?,

@@ -3,7 +3,10 @@
 //! the command line.
 
 mod lines;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod picture;
+mod row;
 mod shell;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -18,6 +21,7 @@ use serve::control::protocol::Ask;
 use view::Format;
 
 use crate::ask::{self, From};
+use crate::replay::past;
 
 /// What is wanted.
 #[derive(Debug)]
@@ -26,21 +30,27 @@ pub struct Sql {
     pub statement: Option<String>,
     pub format: Format,
     pub explain: bool,
-    /// A picture of the rows goes here.
+    /// A picture of the rows goes here; `-`: to the terminal.
     pub plot: Option<PathBuf>,
+    /// The rows go here, as Parquet.
+    #[cfg(feature = "parquet")]
+    pub parquet: Option<PathBuf>,
     pub from: From,
 }
 
 const AFTER_HELP: &str = "\
 Tables: links, addresses, neighbours, routes, next_hops, hops, rules, fdb,
 counters, events, feeds, peers; osquery's osquery_routes, arp_cache,
-interface_addresses, interface_details.
+interface_addresses, interface_details; of a translation that runs on this host
+nat_flows, nat_mappings, nat_subscribers, nat_blocks, nat_pools, nat_leases,
+nat_helpers. `events` are the last that the daemon keeps in memory; with `--at`
+(`--at now`) they reach back to the beginning of the history.
 What is looked up in an index: =, <, >, between, in, and
   within(prefix, '10.0.0.0/8')             inside it
   covers(prefix, '10.1.2.3')               around it
   longest_match(prefix, '192.0.2.1')       the longest that is around it
 of routes; = and within() of addresses and neighbours; names of links, gateways,
-next-hop ids, link-layer addresses. `--explain` says what was, and how many rows
+next-hop ids, link-layer addresses; times of events. `--explain` says what was, and how many rows
 were looked at.
 Without a statement: a shell on a terminal, else the statements of standard
 input, each ended by `;`.";
@@ -74,7 +84,21 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .requires("statement")
                 .conflicts_with_all(["json", "ndjson", "csv", "explain"])
-                .help("A picture (SVG): the other columns of numbers over the first")
+                .help(
+                    "A picture (SVG): the other columns of numbers over the first; with `-` on the \
+                       terminal, where text before a number makes a bar of it",
+                )
+                .help_heading("How"),
+        )
+        .arg(
+            Arg::new("parquet")
+                .long("parquet")
+                .value_name("FILE")
+                .value_hint(ValueHint::FilePath)
+                .value_parser(value_parser!(PathBuf))
+                .requires("statement")
+                .conflicts_with_all(["json", "ndjson", "csv", "explain", "plot"])
+                .help("Into a file of Apache Parquet, as they come")
                 .help_heading("How"),
         )
         .args(ask::from_arguments())
@@ -84,6 +108,9 @@ pub fn command() -> Command {
 /// What the command line says.
 pub fn wanted(matches: &ArgMatches) -> Result<Sql, String> {
     let from = ask::from(matches);
+    if cfg!(not(feature = "parquet")) && matches.contains_id("parquet") {
+        return Err(NO_PARQUET.to_owned());
+    }
     if from.all_netns {
         return Err("a statement is about one namespace: name it with --netns".to_owned());
     }
@@ -98,19 +125,33 @@ pub fn wanted(matches: &ArgMatches) -> Result<Sql, String> {
         format,
         explain: matches.get_flag("explain"),
         plot: matches.get_one("plot").cloned(),
+        #[cfg(feature = "parquet")]
+        parquet: matches.get_one("parquet").cloned(),
         from,
     })
 }
 
+/// Why a file of Parquet is refused.
+const NO_PARQUET: &str = "--parquet: this build has no Parquet. The packages of a release have \
+                          it, and a build with `--features parquet`; programs that read Parquet \
+                          read what `--csv` writes as well";
+
 /// Answers it.
 pub fn run(asked: Sql, out: &mut impl Write) -> Result<ExitCode> {
+    #[cfg(feature = "parquet")]
+    if let (Some(statement), Some(file)) = (&asked.statement, &asked.parquet) {
+        return parquet::write(statement, file, &asked.from);
+    }
     match (&asked.statement, &asked.plot) {
         (Some(statement), Some(file)) => {
             let (rows, ended) = picture::rows_of(statement, &asked.from)?;
-            picture::write(statement, &rows, file)?;
+            match file.as_os_str() == "-" {
+                true => picture::draw(&rows, out)?,
+                false => picture::write(statement, &rows, file)?,
+            }
             Ok(ended)
         }
-        (Some(statement), None) => ask::run(question(statement, &asked), &asked.from, out),
+        (Some(statement), None) => past::run(question(statement, &asked), &asked.from, out),
         (None, _) => {
             let asker = Asker::new(asked)?;
             match io::stdin().is_terminal() && io::stdout().is_terminal() {
@@ -152,6 +193,9 @@ impl Asker {
     fn ask(&self, statement: &str, out: &mut impl Write) -> Result<Option<String>> {
         let mut out = BufWriter::new(out);
         let ask = question(statement, &self.asked);
+        if let Some(at) = self.asked.from.at_micros {
+            return past::answer_at(&ask, &self.asked.from, at, &mut out);
+        }
         let incomplete = match (&self.namespace, &self.asked.from.socket) {
             (Some(namespace), _) => {
                 ask::one_namespace(ask, namespace, self.asked.from.direct, &mut out)?.incomplete

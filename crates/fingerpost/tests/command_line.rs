@@ -198,6 +198,8 @@ fn man_pages_are_made_for_every_command() {
     }
     let text = fs::read_to_string(directory.path().join("fingerpost.toml.5")).unwrap();
     assert!(text.contains("scan_interval_secs"), "{text}");
+    let text = fs::read_to_string(directory.path().join("fingerpost-state.5")).unwrap();
+    assert!(text.contains("peer_addresses"), "{text}");
 }
 
 #[test]
@@ -213,4 +215,56 @@ fn it_is_arp_and_ifconfig_by_name() {
         symlink(program(), &path).unwrap();
         said(Command::new(&path).arg(option).output().unwrap());
     }
+}
+
+#[test]
+fn parquet_is_written_where_the_build_has_it_and_else_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("links.parquet");
+    let path = file.to_str().unwrap();
+    let statement = "select ifname, ifindex, null as none from links";
+    let output = run(&["sql", statement, "--parquet", path]);
+    if cfg!(feature = "parquet") {
+        said(output);
+        let octets = fs::read(&file).unwrap();
+        assert!(octets.starts_with(b"PAR1") && octets.ends_with(b"PAR1"));
+        // What is wrong leaves nothing behind.
+        let wrong = run(&[
+            "sql",
+            "select 1 as a, 2 as a",
+            "--parquet",
+            &format!("{path}2"),
+        ]);
+        assert!(!wrong.status.success());
+        let none = run(&["sql", "select ifname from links limit 0", "--parquet", path]);
+        said(none);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    } else {
+        let why = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{why}");
+        assert!(
+            why.contains("--parquet") && why.contains("--features parquet"),
+            "{why}"
+        );
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn a_picture_is_drawn_on_a_terminal() {
+    let bars = said(run(&[
+        "sql",
+        "select ifname, 1 as n from links where ifname = 'lo'",
+        "--plot",
+        "-",
+    ]));
+    assert!(bars.starts_with("n\nlo") && bars.contains('█'), "{bars}");
+    let lines = "with recursive n(i) as (select 1 union all select i + 1 from n limit 9) select i, i * i as square from n";
+    let lines = said(run(&["sql", lines, "--plot", "-"]));
+    assert!(
+        lines.contains("* square") && lines.contains("81 │"),
+        "{lines}"
+    );
+    let nothing = run(&["sql", "select ifname from links", "--plot", "-"]);
+    assert!(!nothing.status.success());
 }

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{PATIENCE, program};
-use lab::{Child, Netns, Random, skip, wait_until};
+use lab::{Child, Netns, Random, Sshd, skip, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -254,41 +254,24 @@ fn sessions_outlive_a_stop_and_a_start() {
 
 /// A real ssh session: what is said to it comes back.
 struct Ssh {
-    _server: Child,
+    _server: Sshd,
     client: Child,
 }
 
 impl Ssh {
     fn new(trial: &Trial) -> Self {
-        let path = |name: &str| trial.path(name).display().to_string();
-        for key in ["host_key", "key"] {
-            let mut keygen = Command::new("ssh-keygen");
-            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]);
-            assert!(keygen.status().unwrap().success());
-        }
-        fs::create_dir_all("/run/sshd").unwrap();
-        let config = format!(
-            "HostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
-             ListenAddress {SERVER}:2222\nPermitRootLogin prohibit-password\n",
-            path("host_key"),
-            path("key.pub")
-        );
-        fs::write(trial.path("sshd_config"), config).unwrap();
-        let mut server = trial.server.command("/usr/sbin/sshd");
-        server.args(["-D", "-e", "-f", &path("sshd_config")]);
-        let log = fs::File::create(trial.path("sshd.log")).unwrap();
-        let server = Child::spawn({
-            server.stderr(log);
-            server
-        })
-        .unwrap();
-        let mut client = trial.client.command("ssh");
+        let at = format!("{SERVER}:2222");
+        let server = Sshd::start(&trial.server, trial.directory.path(), Some(&at)).unwrap();
+        let options = [
+            "-p",
+            "2222",
+            "-b",
+            "10.0.0.4",
+            "-o",
+            "ConnectionAttempts=60",
+        ];
+        let mut client = server.session(&trial.client, &SERVER.to_string(), &options);
         client
-            .args(["-i", &path("key"), "-p", "2222", "-b", "10.0.0.4"])
-            .args(["-o", "StrictHostKeyChecking=no"])
-            .args(["-o", "UserKnownHostsFile=/dev/null"])
-            .args(["-o", "BatchMode=yes", "-o", "ConnectionAttempts=60"])
-            .arg(format!("root@{SERVER}"))
             .arg("cat")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

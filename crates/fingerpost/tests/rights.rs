@@ -208,8 +208,8 @@ fn pages() -> BTreeSet<String> {
     assert!(man.status().unwrap().success());
     let files = fs::read_dir(directory.path()).unwrap();
     let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    // That of the configuration is no command's.
-    let names = names.filter(|name| name != "fingerpost.toml.5");
+    // Those of files are no command's.
+    let names = names.filter(|name| !name.ends_with(".5"));
     let pages = names.map(|name| name.strip_suffix(".1").unwrap().to_owned());
     pages.collect()
 }

@@ -10,6 +10,12 @@ mod common;
 mod kept;
 #[path = "state/kinds.rs"]
 mod kinds;
+#[path = "state/managers.rs"]
+mod managers;
+#[path = "state/restless.rs"]
+mod restless;
+#[path = "state/session.rs"]
+mod session;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -205,6 +211,43 @@ fn what_was_exported_is_as_it_is_and_can_be_made_elsewhere() {
     assert!(
         !text.contains("~ nexthop") && !text.contains("+ rule 1000"),
         "{text}"
+    );
+}
+
+#[test]
+fn a_carrier_that_comes_or_goes_changes_no_file() {
+    let Some(netns) = at_rest("carr") else {
+        return;
+    };
+    for words in [
+        "link add a0 type veth peer name b0",
+        "link add a1 type veth peer name b1",
+        "link set a0 up",
+        "link set a1 up",
+        "link set b0 up",
+        "link set b1 up",
+        "addr add 10.0.0.1/24 dev a0",
+        "addr add 10.0.1.1/24 dev a1",
+        "route add 10.1.0.0/16 via 10.7.0.1 dev a0 onlink",
+        "route add 10.2.0.0/16 nexthop via 10.0.0.2 dev a0 nexthop via 10.0.1.2 dev a1",
+        "route add 10.3.0.0/16 encap ip id 7 dst 10.0.0.9 dev a0",
+        "-6 route add 2001:db8::/32 via fe80::1 dev a0",
+    ] {
+        netns.ip(&words.split(' ').collect::<Vec<_>>()).unwrap();
+    }
+    let shown = || netns.ip(&["route"]).unwrap();
+    let is_up = || (!shown().contains("linkdown")).then_some(());
+    wait_until(PATIENCE, "the carriers", is_up).unwrap();
+    let up = says(&netns, &["export"]);
+    assert!(up.contains("flags = [\"onlink\"]"), "{up}");
+    netns.ip(&["link", "set", "b0", "down"]).unwrap();
+    let is_down = || (shown().matches("linkdown").count() >= 4).then_some(());
+    wait_until(PATIENCE, "a carrier gone", is_down).unwrap();
+    let down = says(&netns, &["export"]);
+    let other = "name = \"b0\"\nup = ";
+    assert_eq!(
+        down.replace(&format!("{other}false"), &format!("{other}true")),
+        up
     );
 }
 

@@ -16,8 +16,11 @@
 //! - [`frr`]: its daemons as subagents of SNMP.
 //! - [`speaker`]: announces prefixes to a real bgpd.
 //! - [`decisions`]: which way packets go, the kernel beside the daemon.
+//! - [`managers`]: who else keeps a network as files say; [`package`]: what
+//!   is not installed.
 //! - [`corpus`]: what the fuzz targets have found and were given.
 //! - [`mrt`]: files of BGP tables, written; [`bmp`]: what routers tell.
+//! - [`Sshd`]: a real one, and who logs in there.
 //! - [`Wire`]: frames as they are, at the other ends of a router's cables.
 //! - [`bare`]: what the floors under changes share.
 
@@ -28,8 +31,10 @@ mod child;
 pub mod corpus;
 pub mod decisions;
 pub mod frr;
+pub mod managers;
 pub mod mrt;
 mod netns;
+pub mod package;
 pub mod program;
 pub mod rates;
 pub mod routers;
@@ -39,6 +44,7 @@ pub mod situation;
 pub mod skip;
 pub mod soak;
 pub mod speaker;
+mod sshd;
 mod wait;
 mod wire;
 
@@ -46,5 +52,6 @@ pub use child::Child;
 pub use memory::Random;
 pub use netns::{Netns, remove, sweep};
 pub use setting::{HostSetting, put_back_leftovers};
+pub use sshd::Sshd;
 pub use wait::wait_until;
 pub use wire::Wire;

@@ -76,23 +76,45 @@ impl<F: FnMut(&Message<'_>) -> ControlFlow<()>> Rows for F {
 /// (`send`, or the `recv` of the part before), and may have waited for its
 /// lock of links first: the end of that call is when the part was written.
 pub(crate) fn ask(socket: &Socket, request: &[u8], rows: &mut dyn Rows) -> Result<DumpEnd, Error> {
+    let mut handler = Handler::of(rows);
+    if let Some(written) = in_turn(socket, request, &mut handler, INLINE_DATAGRAMS)? {
+        in_parallel(socket, &mut handler, written)?;
+    }
+    Ok(handler.end)
+}
+
+/// The same on the caller's thread alone: for rows that take less time than
+/// waking another thread for a datagram of them.
+pub(crate) fn ask_alone(
+    socket: &Socket,
+    request: &[u8],
+    rows: &mut dyn Rows,
+) -> Result<DumpEnd, Error> {
+    let mut handler = Handler::of(rows);
+    in_turn(socket, request, &mut handler, usize::MAX)?;
+    Ok(handler.end)
+}
+
+/// Handles so many datagrams as they come; gives when the next was written,
+/// if that was not the end.
+fn in_turn(
+    socket: &Socket,
+    request: &[u8],
+    handler: &mut Handler<'_>,
+    most: usize,
+) -> Result<Option<Instant>, Error> {
     socket.send(request)?;
     let mut written = Instant::now();
-    let mut handler = Handler {
-        rows,
-        end: DumpEnd::default(),
-    };
     let mut buffer = vec![0; DATAGRAM_BYTES];
-    for _ in 0..INLINE_DATAGRAMS {
+    for _ in 0..most {
         let len = receive(socket, &mut buffer)?;
         let next = Instant::now();
         if handler.datagram(&buffer[..len], written)?.is_break() {
-            return Ok(handler.end);
+            return Ok(None);
         }
         written = next;
     }
-    in_parallel(socket, &mut handler, written)?;
-    Ok(handler.end)
+    Ok(Some(written))
 }
 
 /// Every dump has a socket's whole conversation: one number will do.
@@ -103,7 +125,12 @@ struct Handler<'a> {
     end: DumpEnd,
 }
 
-impl Handler<'_> {
+impl<'a> Handler<'a> {
+    fn of(rows: &'a mut dyn Rows) -> Self {
+        let end = DumpEnd::default();
+        Self { rows, end }
+    }
+
     /// Breaks at the end of the dump.
     fn datagram(&mut self, datagram: &[u8], written: Instant) -> Result<ControlFlow<()>, Error> {
         self.rows.datagram(datagram, written);

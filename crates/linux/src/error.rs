@@ -56,9 +56,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// Links came and went faster than they could be listed.
-    #[error("links keep coming and going while they are listed; try again when it is quieter")]
-    Restless,
+    /// A table changed faster than it could be listed.
+    #[error("{what} keep changing while they are listed; try again when it is quieter")]
+    Restless {
+        /// Rows of which table.
+        what: &'static str,
+    },
     /// A group that was about to be deleted has a member that is not ours.
     #[error(
         "`{name}` (index {index}) joined the group {group} that was about to be deleted, and is none of the links to be deleted; nothing was deleted, the links are in their old groups"

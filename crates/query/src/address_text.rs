@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use view::{push_address, push_prefix};
 
 /// The name of the collation that addresses and prefixes have.
 pub(crate) const COLLATION: &str = "ip";
@@ -22,17 +23,27 @@ pub(crate) fn parse(text: &str) -> Option<IpNet> {
     }
 }
 
-/// A prefix as text: a host without its length.
-pub(crate) fn text_of(net: IpNet) -> String {
+/// Writes a prefix as text: a host without its length.
+pub(crate) fn push(out: &mut Vec<u8>, net: IpNet) {
     match net.prefix_len() == net.max_prefix_len() {
-        true => net.addr().to_string(),
-        false => net.to_string(),
+        true => push_address(out, net.addr()),
+        false => push_prefix(out, net),
     }
+}
+
+/// A prefix as text.
+pub(crate) fn text_of(net: IpNet) -> String {
+    let mut text = Vec::new();
+    push(&mut text, net);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The order of texts: addresses and prefixes before all others, IPv4 before
 /// IPv6, by address, then by length.
 pub(crate) fn compare(one: &str, other: &str) -> Ordering {
+    if one == other {
+        return Ordering::Equal;
+    }
     match (parse(one), parse(other)) {
         (Some(one), Some(other)) => key(one).cmp(&key(other)),
         (Some(_), None) => Ordering::Less,

@@ -12,17 +12,20 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::vtab::{Context, Filters, VTabCursor, sqlite3_vtab_cursor};
 use rusqlite::{Error, Result, ffi};
 use table::{NextHop, Tables};
-use view::{CellValue, Cells, ColumnType, FoundRow, Object, RowScan};
+use translation::request::Table;
+use view::{CellValue, Cells, ColumnType, FoundRow, Object, PrefixLookup, RowScan};
 
-use crate::address_text::text_of;
+use crate::address_text;
 use crate::function::failed;
 use crate::listed::{self, Listed};
-use crate::moment::{Counts, Moment, Scanned};
+use crate::moment::{Counts, EarlierEvents, Moment, Scanned, WalkRight};
 use crate::narrowing::Narrowing;
+use crate::nat::{Narrowed, Walk};
 use crate::schema::{From, Narrows, Rows, SqlColumn};
 use crate::vtab::{Plan, TableOf, column_of, field_of};
 
@@ -32,6 +35,35 @@ const FIRST_ROWS: usize = 16;
 const MOST_ROWS: usize = 1024;
 /// Hops of one route that have numbers of their own.
 const MAX_HOPS: usize = 1 << 12;
+
+/// Others that tell rows, a part at a time.
+enum More {
+    /// A translation, and the place among those that may be asked.
+    Asked { walk: Walk, _right: WalkRight },
+    /// Who knows what happened before.
+    Before(EarlierEvents),
+}
+
+impl More {
+    /// Takes some rows, or none for now; whether more may come.
+    fn take(&mut self, rows: &mut Vec<Listed>) -> Result<bool, String> {
+        match self {
+            Self::Asked { walk, .. } => {
+                walk.take(rows)?;
+                Ok(!walk.is_over())
+            }
+            Self::Before(events) => {
+                let Some(batch) = events.next() else {
+                    return Ok(false);
+                };
+                let batch = batch?;
+                let of = (batch.at_millis, None);
+                listed::changes(of, &batch.events, &batch.tables, rows);
+                Ok(true)
+            }
+        }
+    }
+}
 
 /// A cursor over a table.
 #[repr(C)]
@@ -48,19 +80,24 @@ pub(crate) struct Cursor {
     hops: Vec<NextHop>,
     hop: usize,
     listed: Vec<Listed>,
+    /// Who tells more of what is listed.
+    more: Option<More>,
     scan: Option<RowScan>,
     take: usize,
-    longest: bool,
+    longest: Option<Longest>,
     plan: Option<Rc<Plan>>,
     way: &'static str,
     counts: Counts,
     values: RefCell<Values>,
+    /// Where texts are written, one after the other.
+    text: RefCell<Vec<u8>>,
 }
 
 /// The moment that a cursor reads.
 struct Now {
     moment: Arc<Moment>,
     tables: Arc<Tables>,
+    by_prefix: PrefixLookup,
 }
 
 /// The columns that were asked for so far, and their values.
@@ -87,13 +124,15 @@ impl Cursor {
             hops: Vec::new(),
             hop: 0,
             listed: Vec::new(),
+            more: None,
             scan: None,
             take: FIRST_ROWS,
-            longest: false,
+            longest: None,
             plan: None,
             way: "",
             counts: Counts::default(),
             values: RefCell::default(),
+            text: RefCell::default(),
         }
     }
 
@@ -102,7 +141,7 @@ impl Cursor {
         match self.of.schema.rows {
             Rows::Of(object) => Some(object),
             Rows::Hops => Some(Object::Route),
-            Rows::Events | Rows::Feeds | Rows::Peers => None,
+            Rows::Events | Rows::Feeds | Rows::Peers | Rows::Nat(_) => None,
         }
     }
 
@@ -134,7 +173,11 @@ impl Cursor {
                 .of(name)
                 .ok_or_else(|| no_source(name, &moment))?,
         };
-        self.now = Some(Now { moment, tables });
+        self.now = Some(Now {
+            moment,
+            tables,
+            by_prefix: PrefixLookup::default(),
+        });
         self.source = source;
         Ok(())
     }
@@ -154,9 +197,56 @@ impl Cursor {
                 .map_err(|error| failed(error.to_string()))?;
             self.counts.visited += self.rows.len() as u64;
             self.take = (self.take * 4).min(MOST_ROWS);
-            if self.longest {
-                longest(&mut self.rows);
+            if let Some(longest) = &mut self.longest {
+                longest.keep(&mut self.rows);
             }
+        }
+        Ok(())
+    }
+
+    /// Begins to ask a translation for what a plan leaves of a table.
+    fn ask(&mut self, table: Table, plan: Rc<Plan>, values: &Filters<'_>) -> Result<()> {
+        let mut narrowed = Narrowed::default();
+        for (condition, value) in plan.conditions.iter().zip(values.iter()) {
+            if let Narrows::Nat(narrows) = condition.narrows {
+                let taken = narrowed.take(narrows, condition.compare, value);
+                taken.map_err(failed)?;
+            }
+        }
+        (self.at, self.listed, self.more) = (0, Vec::new(), None);
+        self.counts.times += 1;
+        self.plan = Some(plan);
+        if narrowed.is_empty {
+            self.way = "nothing";
+            return Ok(());
+        }
+        self.way = "the translation";
+        let running = &self.of.running;
+        let at = running.translation().map_err(failed)?;
+        let right = WalkRight::take(running).map_err(failed)?;
+        self.more = Some(More::Asked {
+            walk: Walk::new(at, table, narrowed.finish(), running.deadline),
+            _right: right,
+        });
+        self.go_on()
+    }
+
+    /// Takes rows that others tell until there is one, or none is left.
+    fn go_on(&mut self) -> Result<()> {
+        if self.more.is_none() {
+            return Ok(());
+        }
+        self.listed.clear();
+        self.at = 0;
+        while self.listed.is_empty() {
+            if self.of.running.is_over() {
+                return Err(interrupted());
+            }
+            let Some(more) = &mut self.more else { break };
+            if !more.take(&mut self.listed).map_err(failed)? {
+                self.more = None;
+            }
+            self.counts.visited += self.listed.len() as u64;
         }
         Ok(())
     }
@@ -265,23 +355,64 @@ fn at_once<'r>(row: &'r FoundRow, column: &SqlColumn, now: &'r Now) -> Option<Va
     }
 }
 
+/// Takes the rows of a key, where that is what they are narrowed to: a join
+/// asks for them in row after row. The way, in words; `None`: they are to be
+/// looked for.
+fn at_a_key(
+    object: Object,
+    by: &view::Narrowed,
+    now: &mut Now,
+    rows: &mut Vec<FoundRow>,
+) -> Option<&'static str> {
+    let tables = &*now.tables;
+    match (object, by) {
+        (Object::Link, &view::Narrowed { link: Some(at), .. }) => {
+            rows.extend(tables.links.get(at).cloned().map(FoundRow::Link));
+            Some("the row of a number")
+        }
+        (Object::Nexthop, &view::Narrowed { id: Some(at), .. }) => {
+            rows.extend(tables.nexthops.get(at).cloned().map(FoundRow::Nexthop));
+            Some("the row of a number")
+        }
+        (
+            Object::Route,
+            &view::Narrowed {
+                exact: Some(net),
+                table,
+                ..
+            },
+        ) => now
+            .by_prefix
+            .routes(tables, table, net, FIRST_ROWS, rows)
+            .then_some("the routes of a prefix"),
+        _ => None,
+    }
+}
+
 /// Of prefixes that cover something, the longest first, the first of each
 /// table.
-fn longest(rows: &mut Vec<FoundRow>) {
-    let mut first = None;
-    rows.retain(|row| {
-        let FoundRow::Route(route, _) = row else {
-            return false;
-        };
-        let of = (route.table, route.prefix);
-        match first {
-            Some((table, prefix)) if table == of.0 => prefix == of.1,
-            _ => {
-                first = Some(of);
-                true
-            }
-        }
-    });
+struct Longest {
+    /// If it is this one.
+    only: Option<IpNet>,
+    /// The table that was come to last, and its prefix.
+    first: Option<(u32, IpNet)>,
+}
+
+impl Longest {
+    /// Leaves the others out of the rows that come next.
+    fn keep(&mut self, rows: &mut Vec<FoundRow>) {
+        rows.retain(|row| {
+            let FoundRow::Route(route, _) = row else {
+                return false;
+            };
+            let of = (route.table, route.prefix);
+            let first = match self.first {
+                Some(first) if first.0 == of.0 => first,
+                _ => *self.first.insert(of),
+            };
+            first == of && self.only.is_none_or(|only| route.prefix == only)
+        });
+    }
 }
 
 fn set(context: &mut Context, value: ValueRef<'_>) -> Result<()> {
@@ -329,9 +460,13 @@ unsafe impl VTabCursor for Cursor {
             _ => None,
         };
         self.begin(source)?;
-        let Some(now) = &self.now else {
+        let object = self.object();
+        let Some(now) = &mut self.now else {
             return Ok(());
         };
+        if let Rows::Nat(table) = self.of.schema.rows {
+            return self.ask(table, plan, values);
+        }
         let mut narrowing = Narrowing::default();
         for (condition, value) in plan.conditions.iter().zip(values.iter()) {
             let (narrows, compare) = (condition.narrows, condition.compare);
@@ -339,26 +474,48 @@ unsafe impl VTabCursor for Cursor {
                 .take(narrows, compare, value, &now.tables, &now.moment.names)
                 .map_err(failed)?;
         }
-        let narrowing = narrowing.finish();
-        (self.rows, self.hops, self.listed) = (Vec::new(), Vec::new(), Vec::new());
+        narrowing.finish();
+        self.rows.clear();
+        self.hops.clear();
+        self.listed.clear();
         (self.at, self.hop, self.scan) = (0, 0, None);
-        (self.take, self.longest) = (FIRST_ROWS, narrowing.longest);
+        self.take = FIRST_ROWS;
+        self.longest = narrowing.longest.map(|_| Longest {
+            only: narrowing.only,
+            first: None,
+        });
+        self.more = None;
         self.counts.times += 1;
         self.plan = Some(plan);
         if narrowing.is_empty {
             self.way = "nothing";
             return Ok(());
         }
-        let Some(object) = self.object() else {
+        let Some(object) = object else {
             self.way = "all rows";
-            self.listed = listed::rows(self.of.schema.rows, &now.moment);
+            if let (Rows::Events, Some(earlier)) = (self.of.schema.rows, self.of.running.earlier())
+            {
+                self.way = "the history";
+                let (from, until) = narrowing.times;
+                self.more = Some(More::Before(earlier.between(from, until)));
+                return self.go_on();
+            }
+            self.listed = listed::rows(self.of.schema.rows, &now.moment, narrowing.times);
             self.counts.visited += self.listed.len() as u64;
             return Ok(());
         };
-        let scan = RowScan::new(object, &narrowing.by);
-        self.way = scan.way();
-        self.scan = Some(scan);
-        self.fill()?;
+        match at_a_key(object, &narrowing.by, now, &mut self.rows) {
+            Some(way) => {
+                self.way = way;
+                self.counts.visited += self.rows.len() as u64;
+            }
+            None => {
+                let scan = RowScan::new(object, &narrowing.by);
+                self.way = scan.way();
+                self.scan = Some(scan);
+                self.fill()?;
+            }
+        }
         match self.of.schema.rows {
             Rows::Hops => self.find_hops(),
             _ => Ok(()),
@@ -376,9 +533,12 @@ unsafe impl VTabCursor for Cursor {
                 self.step()?;
                 self.find_hops()
             }
-            Rows::Events | Rows::Feeds | Rows::Peers => {
+            Rows::Events | Rows::Feeds | Rows::Peers | Rows::Nat(_) => {
                 self.at += 1;
-                Ok(())
+                match self.at < self.listed.len() {
+                    true => Ok(()),
+                    false => self.go_on(),
+                }
             }
         }
     }
@@ -405,20 +565,32 @@ unsafe impl VTabCursor for Cursor {
                 set(context, ValueRef::Text(source.as_bytes()))
             }
             (From::Prefix, Some(route), _) => {
-                set(context, ValueRef::Text(text_of(route.prefix).as_bytes()))
+                let mut text = self.text.borrow_mut();
+                text.clear();
+                address_text::push(&mut text, route.prefix);
+                set(context, ValueRef::Text(&text))
             }
             (From::Metric, Some(route), _) => set(context, ValueRef::Integer(route.metric.into())),
             (From::Hop, ..) => set(context, ValueRef::Integer(self.hop as i64)),
             (From::Weight, _, Some(hop)) => set(context, ValueRef::Integer(hop.weight.into())),
             (From::Gateway, _, Some(hop)) => match hop.gateway {
-                Some(gateway) => set(context, ValueRef::Text(gateway.to_string().as_bytes())),
+                Some(gateway) => {
+                    let mut text = self.text.borrow_mut();
+                    text.clear();
+                    view::push_address(&mut text, gateway);
+                    set(context, ValueRef::Text(&text))
+                }
                 None => Ok(()),
             },
             (From::Device, _, Some(hop)) if hop.link != 0 => {
                 let links = self.now.as_ref().map(|now| now.tables.named_links());
-                let name = links.and_then(|links| links.name(hop.link));
-                let name = name.map_or_else(|| format!("if{}", hop.link), str::to_owned);
-                set(context, ValueRef::Text(name.as_bytes()))
+                match links.and_then(|links| links.name(hop.link)) {
+                    Some(name) => set(context, ValueRef::Text(name.as_bytes())),
+                    None => {
+                        let name = format!("if{}", hop.link);
+                        set(context, ValueRef::Text(name.as_bytes()))
+                    }
+                }
             }
             (From::Field(_), ..) => {
                 let at = usize::try_from(at).unwrap_or(usize::MAX);
@@ -433,7 +605,8 @@ unsafe impl VTabCursor for Cursor {
     /// given a number.
     fn rowid(&self) -> Result<i64> {
         let Some(row) = self.rows.get(self.at) else {
-            return Ok(self.at as i64);
+            let number = self.listed.get(self.at).and_then(Listed::number);
+            return number.ok_or_else(|| failed(NOT_NUMBERED.to_owned()));
         };
         Ok(match row {
             FoundRow::Link(row) => place(row),
@@ -459,6 +632,9 @@ unsafe impl VTabCursor for Cursor {
         })
     }
 }
+
+const NOT_NUMBERED: &str = "conditions joined by `or` lead to events of a history: write a statement \
+                            for each, and `union all` between them";
 
 const TOO_MANY_NUMBERED: &str = "conditions joined by `or` lead to too many routes: write a \
                                  statement for each, and `union` between them";

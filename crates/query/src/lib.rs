@@ -4,6 +4,8 @@
 //! - [`answer`]: answers a [`Question`] from what an [`Asked`] has, within
 //!   [`Limits`].
 //! - [`Moment`]: one moment of a namespace.
+//! - [`Earlier`]: who tells what happened before.
+//! - [`Translation`]: where the host's translation is asked.
 //! - [`tables`]: the tables and their columns, for who completes them.
 //!
 //! Each statement has a connection of its own, in memory, on the thread of
@@ -19,13 +21,14 @@ mod heap;
 mod listed;
 mod moment;
 mod narrowing;
+mod nat;
 mod osquery;
 mod output;
 mod schema;
 mod session;
 mod vtab;
 
-pub use moment::Moment;
+pub use moment::{Earlier, EarlierBatch, EarlierEvents, Moment, Translation};
 pub use session::{Answered, Asked, Limits, Question, SqlError, answer};
 
 /// The tables and their columns, those that are no part of `*` too.

@@ -1,10 +1,12 @@
 //! Tables that have no index: what changed, who feeds rows, and the BGP
 //! peers that routers tell of. Their rows are made when a statement asks.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
-use table::Event;
+use table::{Event, Tables};
+use view::Context;
 
 use crate::moment::Moment;
 use crate::schema::Rows;
@@ -17,14 +19,17 @@ pub(crate) enum Listed {
     /// One of the changes of a generation: it is large once it is text.
     Change {
         at_millis: u64,
-        generation: u64,
+        /// `None`: of a time whose generations are not known.
+        generation: Option<u64>,
         events: Arc<[Event]>,
         at: u32,
+        /// For names of links.
+        tables: Arc<Tables>,
     },
 }
 
 /// A value of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
     None,
     Number(i64),
@@ -42,6 +47,22 @@ impl Value {
 }
 
 impl Listed {
+    /// What tells it from the others of its table, whichever conditions led
+    /// to it; `None`: nothing does.
+    pub(crate) fn number(&self) -> Option<i64> {
+        match self {
+            Self::Values(values) => {
+                let mut hasher = DefaultHasher::new();
+                values.hash(&mut hasher);
+                Some(hasher.finish().cast_signed())
+            }
+            Self::Change { generation, at, .. } => {
+                let generation = i64::try_from((*generation)?).ok()?;
+                generation.checked_mul(1 << 32)?.checked_add((*at).into())
+            }
+        }
+    }
+
     /// What it has in a column, by the column's place.
     pub(crate) fn value(&self, column: usize, moment: &Moment) -> Value {
         match self {
@@ -51,6 +72,7 @@ impl Listed {
                 generation,
                 events,
                 at,
+                tables,
             } => {
                 let event = events.get(*at as usize);
                 let names = event.and_then(view::event_names);
@@ -59,7 +81,7 @@ impl Listed {
                     1 => (*generation).into(),
                     2 => names.map(|(happened, _)| happened).into(),
                     3 => names.map(|(_, object)| object).into(),
-                    4 => change(event, *at_millis, moment).into(),
+                    4 => change(event, *at_millis, moment.context(tables)).into(),
                     _ => Value::None,
                 }
             }
@@ -68,8 +90,8 @@ impl Listed {
 }
 
 /// A change as the line of JSON that `--watch` shows of it.
-fn change(event: Option<&Event>, at_millis: u64, moment: &Moment) -> Option<String> {
-    let line = view::event(event?, at_millis, moment.context(&moment.tables))?;
+fn change(event: Option<&Event>, at_millis: u64, context: Context<'_>) -> Option<String> {
+    let line = view::event(event?, at_millis, context)?;
     let line = String::from_utf8_lossy(&line);
     Some(line.trim_end().to_owned())
 }
@@ -104,32 +126,47 @@ impl From<String> for Value {
     }
 }
 
-/// The rows of such a table at a moment.
-pub(crate) fn rows(of: Rows, moment: &Moment) -> Vec<Listed> {
+/// The rows of such a table at a moment; of what changed, that between two
+/// times.
+pub(crate) fn rows(of: Rows, moment: &Moment, times: (u64, u64)) -> Vec<Listed> {
     match of {
-        Rows::Events => events(moment),
+        Rows::Events => events(moment, times),
         Rows::Feeds => feeds(moment),
         Rows::Peers => peers(moment),
-        Rows::Of(_) | Rows::Hops => Vec::new(),
+        Rows::Of(_) | Rows::Hops | Rows::Nat(_) => Vec::new(),
     }
 }
 
-/// All changes that are kept, the oldest first.
-fn events(moment: &Moment) -> Vec<Listed> {
+/// The changes that are kept between two times, the oldest first.
+fn events(moment: &Moment, (from, until): (u64, u64)) -> Vec<Listed> {
     let mut rows = Vec::new();
-    for batch in moment.reader.kept_events() {
-        for (at, event) in (0_u32..).zip(batch.events.iter()) {
-            if view::event_names(event).is_some() {
-                rows.push(Listed::Change {
-                    at_millis: batch.at_millis,
-                    generation: batch.generation.0,
-                    events: Arc::clone(&batch.events),
-                    at,
-                });
-            }
-        }
+    let mut kept = moment.reader.kept_events();
+    kept.retain(|batch| (from..=until).contains(&batch.at_millis));
+    for batch in kept {
+        let of = (batch.at_millis, Some(batch.generation.0));
+        changes(of, &batch.events, &moment.tables, &mut rows);
     }
     rows
+}
+
+/// The changes of a generation that are told, with their time.
+pub(crate) fn changes(
+    (at_millis, generation): (u64, Option<u64>),
+    events: &Arc<[Event]>,
+    tables: &Arc<Tables>,
+    rows: &mut Vec<Listed>,
+) {
+    for (at, event) in (0_u32..).zip(events.iter()) {
+        if view::event_names(event).is_some() {
+            rows.push(Listed::Change {
+                at_millis,
+                generation,
+                events: Arc::clone(events),
+                at,
+                tables: Arc::clone(tables),
+            });
+        }
+    }
 }
 
 /// Who feeds rows beside the kernel.

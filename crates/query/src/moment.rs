@@ -2,13 +2,18 @@
 //! tables, from its first row to its last.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use ipnet::IpNet;
-use table::{Reader, Tables};
+use table::{Event, Reader, Tables};
 use view::Context;
 use words::Names;
+
+use crate::nat::MOST_WALKS;
 
 /// A moment of a namespace.
 #[derive(Debug, Clone)]
@@ -43,14 +48,65 @@ const MAX_NUMBERED: usize = 200_000;
 pub(crate) type RouteKey = (usize, u32, IpNet, u8, u32, u32);
 
 /// A statement under way.
-#[derive(Debug)]
 pub(crate) struct Running {
     moment: Mutex<Arc<Moment>>,
     /// Nobody waits for its rows any more, or its time is over.
     pub is_over: AtomicBool,
     visited: AtomicU64,
+    /// When its time is over.
+    pub deadline: Instant,
+    translation: Translation,
+    earlier: Option<Arc<dyn Earlier>>,
+    walks: AtomicUsize,
     scans: Mutex<BTreeMap<Scanned, Counts>>,
     numbers: Mutex<HashMap<RouteKey, i64>>,
+}
+
+/// What happened before, as files tell it.
+pub trait Earlier: Send + Sync {
+    /// What happened between two times (milliseconds since the UNIX epoch,
+    /// both with what happened then), the oldest first. The error is for
+    /// whoever asks.
+    fn between(&self, from_millis: u64, until_millis: u64) -> EarlierEvents;
+}
+
+/// Events of before, generation by generation.
+pub type EarlierEvents = Box<dyn Iterator<Item = Result<EarlierBatch, String>>>;
+
+/// Events of one generation, and the tables behind it.
+#[derive(Debug)]
+pub struct EarlierBatch {
+    /// When, in milliseconds since the UNIX epoch.
+    pub at_millis: u64,
+    /// What, in order; nothing now and then, for who looks at the time.
+    pub events: Arc<[Event]>,
+    /// For names of links.
+    pub tables: Arc<Tables>,
+}
+
+/// Where a translation is asked; else why it is not, for whoever asks.
+pub type Translation = Result<Arc<Path>, String>;
+
+/// The right to walk through a table of a translation.
+#[derive(Debug)]
+pub(crate) struct WalkRight(Arc<Running>);
+
+impl WalkRight {
+    pub(crate) fn take(running: &Arc<Running>) -> Result<Self, String> {
+        let right = Self(Arc::clone(running));
+        match running.walks.fetch_add(1, Ordering::Relaxed) < MOST_WALKS {
+            true => Ok(right),
+            false => Err(format!(
+                "a statement reads {MOST_WALKS} tables of a translation at a time at most"
+            )),
+        }
+    }
+}
+
+impl Drop for WalkRight {
+    fn drop(&mut self) {
+        self.0.walks.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How a table was looked up.
@@ -70,12 +126,27 @@ pub(crate) struct Counts {
     pub visited: u64,
 }
 
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}
+
 impl Running {
-    pub(crate) fn new(moment: Moment) -> Self {
+    pub(crate) fn new(
+        moment: Moment,
+        translation: Translation,
+        earlier: Option<Arc<dyn Earlier>>,
+        deadline: Instant,
+    ) -> Self {
         Self {
             moment: Mutex::new(Arc::new(moment)),
             is_over: AtomicBool::new(false),
             visited: AtomicU64::new(0),
+            deadline,
+            translation,
+            earlier,
+            walks: AtomicUsize::new(0),
             scans: Mutex::default(),
             numbers: Mutex::default(),
         }
@@ -92,8 +163,19 @@ impl Running {
         *now = Arc::new(moment);
     }
 
+    /// Where the translation is asked; else why it is not.
+    pub(crate) fn translation(&self) -> Result<Arc<Path>, String> {
+        self.translation.clone()
+    }
+
+    /// Who knows what happened before the events that are kept in memory.
+    pub(crate) fn earlier(&self) -> Option<&dyn Earlier> {
+        self.earlier.as_deref()
+    }
+
+    /// Whether it is to end: for who works long between two steps of SQLite.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+        self.is_over.load(Ordering::Relaxed) || Instant::now() >= self.deadline
     }
 
     /// Counts what a cursor did.

@@ -3,6 +3,7 @@
 //! that comes in any case: so what stands here makes answers quick, never
 //! wrong.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
@@ -27,8 +28,11 @@ pub(crate) enum Compare {
 impl Compare {
     /// Whether it narrows anything, of a column that narrows something.
     pub(crate) fn applies_to(self, narrows: Narrows, rows: Rows) -> bool {
+        if let Narrows::Nat(narrows) = narrows {
+            return narrows.knows(self);
+        }
         let has_range = match narrows {
-            Narrows::Prefix | Narrows::Destination => true,
+            Narrows::Prefix | Narrows::Destination | Narrows::Time => true,
             Narrows::Link => rows == Rows::Of(Object::Link),
             Narrows::Nexthop => rows == Rows::Of(Object::Nexthop),
             _ => false,
@@ -46,6 +50,16 @@ impl Compare {
         }
     }
 
+    /// Whether no row comes that is not of it, so that SQLite need not look.
+    pub(crate) fn says_all(self, narrows: Narrows) -> bool {
+        match self {
+            // No value has it.
+            Self::By(Relation::Longest) => true,
+            Self::Equal => narrows == Narrows::Prefix,
+            _ => false,
+        }
+    }
+
     /// As `explain` shows it of a column.
     pub(crate) fn shown(self, column: &str) -> String {
         match self {
@@ -57,14 +71,21 @@ impl Compare {
     }
 }
 
+const TWO_LONGEST: &str = "two longest matches are asked of one table: name it twice in the \
+                           statement, one match each";
+
 /// What conditions with their values narrow rows to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Narrowing {
     pub by: Narrowed,
     /// No row is of them.
     pub is_empty: bool,
-    /// Only the longest of the prefixes that cover.
-    pub longest: bool,
+    /// Only the longest of the prefixes that cover this one.
+    pub longest: Option<IpNet>,
+    /// Only that prefix of the longest ones.
+    pub only: Option<IpNet>,
+    /// Between which times, both included.
+    pub times: (u64, u64),
     prefixes: Range<IpNet>,
     numbers: Range<u32>,
 }
@@ -80,6 +101,20 @@ impl<T> Default for Range<T> {
         Self {
             low: None,
             high: None,
+        }
+    }
+}
+
+impl Default for Narrowing {
+    fn default() -> Self {
+        Self {
+            by: Narrowed::default(),
+            is_empty: false,
+            longest: None,
+            only: None,
+            times: (0, u64::MAX),
+            prefixes: Range::default(),
+            numbers: Range::default(),
         }
     }
 }
@@ -104,20 +139,27 @@ impl Narrowing {
             (_, Compare::By(relation)) => return self.relation(narrows, relation, value),
             (Narrows::Link, _) => self.number(compare, value, |by, link| by.link = Some(link)),
             (Narrows::Nexthop, _) => self.number(compare, value, |by, id| by.id = Some(id)),
+            (Narrows::Prefix, Compare::Equal) => self.exact(value),
             (Narrows::Prefix | Narrows::Destination, _) => self.prefix(compare, value),
+            (Narrows::Time, _) => self.time(compare, value),
             _ => self.equal(narrows, value, tables, names),
         }
         Ok(())
     }
 
     /// What they are narrowed to, once all conditions are taken.
-    pub(crate) fn finish(mut self) -> Self {
+    pub(crate) fn finish(&mut self) {
+        // SQLite does not look at these again, so nothing else may lead to
+        // the rows.
+        if let Some(net) = self.longest {
+            self.by.covering = Some(net);
+            self.only = self.by.exact.take();
+        }
         self.by.between = between(self.prefixes);
         let Range { low, high } = self.numbers;
         if low.is_some() || high.is_some() {
             self.by.numbers = Some((low.unwrap_or(0), high.unwrap_or(u32::MAX)));
         }
-        self
     }
 
     fn number(
@@ -139,13 +181,48 @@ impl Narrowing {
         }
     }
 
+    /// A time is never before 1970: what compares with one of before says
+    /// all or nothing, and is looked at row by row.
+    fn time(&mut self, compare: Compare, value: ValueRef<'_>) {
+        let (low, high) = match value {
+            // A part of a millisecond lies between two.
+            ValueRef::Real(number) => (number.floor() as i64, number.ceil() as i64),
+            _ => match number(value) {
+                Some(number) => (number, number),
+                None => return,
+            },
+        };
+        let (low, high) = (low.max(0).cast_unsigned(), high.max(0).cast_unsigned());
+        let (from, until) = self.times;
+        if matches!(compare, Compare::Equal | Compare::AtLeast) {
+            self.times.0 = from.max(low);
+        }
+        if matches!(compare, Compare::Equal | Compare::AtMost) {
+            self.times.1 = until.min(high);
+        }
+    }
+
+    /// Each row's text is a prefix's, so what is none equals none of them:
+    /// nobody looks at the rows again ([`Compare::says_all`]).
+    fn exact(&mut self, value: ValueRef<'_>) {
+        match text(value).and_then(|text| parse(&text)) {
+            Some(net) => self.equals(net),
+            None => self.is_empty = true,
+        }
+    }
+
+    /// Rows of exactly a prefix: of no two, and of none with host bits.
+    fn equals(&mut self, net: IpNet) {
+        let other = self.by.exact.replace(net);
+        self.is_empty |= net != net.trunc() || other.is_some_and(|other| other != net);
+    }
+
     fn prefix(&mut self, compare: Compare, value: ValueRef<'_>) {
         let Some(net) = text(value).and_then(|text| parse(&text)) else {
             return;
         };
         match compare {
-            Compare::Equal if net == net.trunc() => self.by.exact = Some(net),
-            Compare::Equal => self.is_empty = true,
+            Compare::Equal => self.equals(net),
             Compare::AtLeast => self.prefixes.low = Some(net),
             Compare::AtMost => self.prefixes.high = Some(net),
             Compare::By(_) => {}
@@ -167,8 +244,15 @@ impl Narrowing {
             Relation::InRange => text.contains('/'),
             Relation::Covers | Relation::Longest => false,
         };
-        self.longest |= relation == Relation::Longest;
-        if is_inner {
+        if relation == Relation::Longest {
+            if self
+                .longest
+                .replace(net.trunc())
+                .is_some_and(|other| other != net.trunc())
+            {
+                return Err(TWO_LONGEST.to_owned());
+            }
+        } else if is_inner {
             self.by.within = Some(net.trunc());
         } else if narrows == Narrows::Host {
             self.host(net);
@@ -208,6 +292,8 @@ impl Narrowing {
                 None => self.is_empty = true,
             },
             Narrows::Nothing
+            | Narrows::Nat(_)
+            | Narrows::Time
             | Narrows::Source
             | Narrows::Link
             | Narrows::Nexthop
@@ -238,17 +324,17 @@ fn link(name: &str, tables: &Tables) -> Option<u32> {
 }
 
 /// A value as text, where a column of text compares with it as such.
-fn text(value: ValueRef<'_>) -> Option<String> {
+pub(crate) fn text(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
     match value {
-        ValueRef::Text(text) => String::from_utf8(text.to_vec()).ok(),
-        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok().map(Cow::Borrowed),
+        ValueRef::Integer(number) => Some(number.to_string().into()),
         ValueRef::Null | ValueRef::Real(_) | ValueRef::Blob(_) => None,
     }
 }
 
 /// A value as a whole number, where a column of numbers compares with it as
 /// such.
-fn number(value: ValueRef<'_>) -> Option<i64> {
+pub(crate) fn number(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Integer(number) => Some(number),
         ValueRef::Text(text) => std::str::from_utf8(text).ok()?.trim().parse().ok(),

@@ -5,9 +5,11 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
+use translation::request::Table;
 use view::{Column, ColumnType, Object};
 
 use crate::address_text::COLLATION;
+use crate::nat;
 
 /// What the rows of a table are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub(crate) enum Rows {
     Feeds,
     /// The BGP peers that routers tell of.
     Peers,
+    /// Those of a translation that runs.
+    Nat(Table),
 }
 
 /// A table.
@@ -87,6 +91,10 @@ pub(crate) enum Narrows {
     Table,
     /// Whose rows are looked at.
     Source,
+    /// When it happened.
+    Time,
+    /// What a translation is asked for.
+    Nat(nat::Narrows),
 }
 
 /// All tables.
@@ -104,6 +112,13 @@ pub(crate) static SCHEMAS: LazyLock<Vec<Schema>> = LazyLock::new(|| {
         ("events", Rows::Events),
         ("feeds", Rows::Feeds),
         ("peers", Rows::Peers),
+        ("nat_flows", Rows::Nat(Table::Flows)),
+        ("nat_mappings", Rows::Nat(Table::Mappings)),
+        ("nat_subscribers", Rows::Nat(Table::Subscribers)),
+        ("nat_blocks", Rows::Nat(Table::Blocks)),
+        ("nat_pools", Rows::Nat(Table::Pools)),
+        ("nat_leases", Rows::Nat(Table::Leases)),
+        ("nat_helpers", Rows::Nat(Table::Helpers)),
     ];
     all.map(|(name, rows)| Schema::new(name, rows)).into()
 });
@@ -139,8 +154,7 @@ impl Schema {
         let columns = match rows {
             Rows::Of(object) => of_rows(name, object),
             Rows::Hops => of_hops(),
-            Rows::Events => listed(&[
-                ("time_millis", ColumnType::Number),
+            Rows::Events => events(&[
                 ("generation", ColumnType::Number),
                 ("event", ColumnType::Text),
                 ("object", ColumnType::Text),
@@ -171,13 +185,14 @@ impl Schema {
                 ("downs", ColumnType::Number),
                 ("routes", ColumnType::Number),
             ]),
+            Rows::Nat(table) => of_translation(table),
         };
         let mut schema = Self {
             name,
             rows,
             columns,
         };
-        if rows != Rows::Feeds && rows != Rows::Peers {
+        if !matches!(rows, Rows::Feeds | Rows::Peers | Rows::Nat(_)) {
             let source = SqlColumn {
                 is_hidden: true,
                 ..own("source", From::Source, ColumnType::Text, Narrows::Source)
@@ -235,6 +250,25 @@ fn listed(columns: &[(&str, ColumnType)]) -> Vec<SqlColumn> {
         own(name, From::Listed(at), *holds, Narrows::Nothing)
     };
     columns.iter().enumerate().map(column).collect()
+}
+
+/// The columns of what changed, behind when it did.
+fn events(others: &[(&str, ColumnType)]) -> Vec<SqlColumn> {
+    let time = [("time_millis", ColumnType::Number)];
+    let mut columns = listed(&[&time, others].concat());
+    if let Some(first) = columns.first_mut() {
+        first.narrows = Narrows::Time;
+    }
+    columns
+}
+
+/// The columns of a translation's table.
+fn of_translation(table: Table) -> Vec<SqlColumn> {
+    let column = |(at, column): (usize, &nat::Column)| {
+        let narrows = column.narrows.map_or(Narrows::Nothing, Narrows::Nat);
+        own(column.name, From::Listed(at), column.holds, narrows)
+    };
+    nat::columns(table).iter().enumerate().map(column).collect()
 }
 
 /// The columns of a kind of row.

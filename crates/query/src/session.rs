@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use view::{Format, Object};
 
-use crate::moment::{Moment, Running};
+use crate::moment::{Earlier, Moment, Running, Translation};
 use crate::output::Output;
 use crate::schema::{COUNTERS, Rows, SCHEMAS};
 use crate::{function, heap, osquery, vtab};
@@ -64,6 +64,14 @@ pub trait Asked {
     /// Has what is not announced of a kind of row read, where a statement
     /// looks at it; waits a bounded time.
     fn refresh(&self, object: Object, statistics: bool);
+    /// Where the translation of the host is asked, whose rows are told to
+    /// few; else why it is not.
+    fn translation(&self) -> Translation;
+    /// Who tells what happened before; `None`: there are the events that
+    /// are kept in memory.
+    fn earlier(&self) -> Option<Arc<dyn Earlier>> {
+        None
+    }
 }
 
 /// What a statement gave.
@@ -118,7 +126,13 @@ pub fn answer(
 ) -> Result<Answered, SqlError> {
     let deadline = Instant::now() + limits.time;
     let _bound = heap::bound(limits.memory).map_err(SqlError::Statement)?;
-    let running = Arc::new(Running::new(asked.moment()));
+    let running = Running::new(
+        asked.moment(),
+        asked.translation(),
+        asked.earlier(),
+        deadline,
+    );
+    let running = Arc::new(running);
     let session = Session {
         running: Arc::clone(&running),
         gone: Arc::default(),
@@ -149,7 +163,9 @@ impl Session {
         is_gone: impl FnMut() -> bool + Send + 'static,
         out: &mut dyn Write,
     ) -> Result<u64, SqlError> {
-        let mut connection = self.connect(is_gone).map_err(|error| self.failed(&error))?;
+        let mut connection = self
+            .connect(&question.statement, is_gone)
+            .map_err(|error| self.failed(&error))?;
         let used = self
             .confine(&mut connection)
             .map_err(|error| self.failed(&error))?;
@@ -177,9 +193,10 @@ impl Session {
         Ok(output.rows)
     }
 
-    /// A connection in memory with our tables and no others.
+    /// A connection in memory with our tables and no others, for a statement.
     fn connect(
         &self,
+        statement: &str,
         mut is_gone: impl FnMut() -> bool + Send + 'static,
     ) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -204,7 +221,9 @@ impl Session {
         connection.execute_batch("pragma temp_store = memory; pragma cache_spill = off")?;
         function::register(&connection)?;
         vtab::register(&connection, &self.running)?;
-        connection.execute_batch(osquery::VIEWS)?;
+        for view in osquery::views(statement) {
+            connection.execute_batch(view)?;
+        }
         let (deadline, gone) = (self.deadline, Arc::clone(&self.gone));
         let running = Arc::clone(&self.running);
         let mut looked = Instant::now();

@@ -18,6 +18,7 @@ use rusqlite::vtab::{
     sqlite3_vtab,
 };
 use rusqlite::{Connection, Result, ffi};
+use translation::request::Table;
 use view::Object;
 
 use crate::cursor::Cursor;
@@ -25,6 +26,7 @@ use crate::function::{Relation, failed, find};
 use crate::heap;
 use crate::moment::Running;
 use crate::narrowing::Compare;
+use crate::nat;
 use crate::schema::{From, Narrows, Rows, SCHEMAS, Schema, SqlColumn};
 
 /// Conditions of a table that are handed on at most: SQLite leaves out its
@@ -142,19 +144,19 @@ unsafe impl<'vtab> VTab<'vtab> for SqlTable {
                 let narrows = column.narrows;
                 plan.conditions.push(Condition { narrows, compare });
                 columns.push(&*column.name);
-                chosen.push((at, compare == Compare::By(Relation::Longest)));
+                chosen.push((at, compare.says_all(narrows)));
             }
         }
-        for (place, (at, is_told)) in chosen.iter().enumerate() {
+        for (place, (at, says_all)) in chosen.iter().enumerate() {
             let mut usage = info.constraint_usage(*at);
             usage.set_argv_index(place as c_int + 1);
-            usage.set_omit(*is_told);
+            usage.set_omit(*says_all);
         }
         let shown = plan.conditions.iter().zip(&columns);
         let shown: Vec<_> = shown.map(|(of, column)| of.compare.shown(column)).collect();
         plan.shown = shown.join(" and ");
         let cost = Cost::of(&plan, self.of.schema, &self.of.running);
-        info.set_estimated_cost(cost.rows * cost.of_row + 5.0);
+        info.set_estimated_cost(cost.rows + cost.begun);
         info.set_estimated_rows(cost.rows.max(1.0) as i64);
         if cost.is_one {
             info.set_idx_flags(IndexFlags::SQLITE_INDEX_SCAN_UNIQUE);
@@ -233,6 +235,9 @@ fn is_in_its_order(column: &SqlColumn, collation: &str) -> bool {
         Narrows::Prefix | Narrows::Destination | Narrows::Host => {
             collation.eq_ignore_ascii_case(crate::address_text::COLLATION)
         }
+        Narrows::Nat(narrows) if narrows.is_address() => {
+            collation.eq_ignore_ascii_case(crate::address_text::COLLATION)
+        }
         _ => true,
     }
 }
@@ -254,7 +259,8 @@ fn compare_of(operator: &IndexConstraintOp) -> Option<Compare> {
 /// for the rows of which.
 struct Cost {
     rows: f64,
-    of_row: f64,
+    /// Before the first row.
+    begun: f64,
     is_one: bool,
 }
 
@@ -273,6 +279,9 @@ impl Cost {
             Rows::Hops => tables.routes.len() * 2,
             Rows::Events => 10_000,
             Rows::Feeds | Rows::Peers => 10,
+            Rows::Nat(Table::Flows | Table::Mappings) => 100_000,
+            Rows::Nat(Table::Subscribers | Table::Blocks) => 10_000,
+            Rows::Nat(Table::Pools | Table::Leases | Table::Helpers) => 100,
         } as f64;
         let links = tables.links.len().max(1) as f64;
         let next_hops = tables.nexthops.len().max(20) as f64;
@@ -293,6 +302,8 @@ impl Cost {
                 (_, Compare::By(Relation::Within)) => all / 100.0,
                 (_, Compare::By(_)) => 8.0,
                 (Narrows::Gateway, _) => alike * 2.0,
+                (Narrows::Nat(nat::Narrows::Protocol | nat::Narrows::Alias), _) => all / 2.0,
+                (Narrows::Nat(_), _) => all / 1_000.0,
                 (Narrows::PreferredSource, _) => all / 20.0,
                 (_, Compare::AtLeast | Compare::AtMost) => all / 2.0,
                 _ => all * 0.9,
@@ -308,9 +319,14 @@ impl Cost {
                         | (Rows::Of(Object::Nexthop), Narrows::Nexthop)
                 )
         });
+        // A translation looks at all its rows, whatever is asked for.
+        let begun = match schema.rows {
+            Rows::Nat(_) => all,
+            _ => 5.0,
+        };
         Self {
             rows,
-            of_row: 1.0,
+            begun,
             is_one,
         }
     }

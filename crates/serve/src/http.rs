@@ -45,6 +45,7 @@ mod shared;
 mod shared_stream;
 mod sources;
 mod sql;
+mod statement;
 mod status;
 mod streamed;
 mod token;
@@ -480,7 +481,7 @@ fn router(shared: &Arc<Shared>) -> Router {
             "/v1/routes/flaps",
             get(asynchronous(shared, sources::flaps)),
         )
-        .route(sql::PATH, post(asynchronous(shared, sql::answer)))
+        .route(statement::PATH, post(asynchronous(shared, sql::answer)))
         .route("/v1/nat/who", get(asynchronous(shared, nat::who)))
         .route(
             "/v1/nat/statistics",

@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use rustix::process::geteuid;
+
 /// Whose clients share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -18,6 +20,12 @@ impl Source {
     /// The host's own administrator, whose share is never anybody else's.
     pub const ROOT: Self = Self::User(0);
 
+    /// Whether it is root, or who runs the daemon: who is told what is not
+    /// everybody's.
+    pub fn is_own(self) -> bool {
+        matches!(self, Self::User(user) if user == 0 || user == geteuid().as_raw())
+    }
+
     /// Of an address alone.
     pub fn of(from: IpAddr) -> Self {
         // An IPv6 host has a whole /64 of addresses, a host all of 127/8.
@@ -32,6 +40,14 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_and_the_daemon_s_own_user_are_own() {
+        let own = geteuid().as_raw();
+        assert!(Source::ROOT.is_own() && Source::User(own).is_own());
+        assert!(!Source::User(own + 1).is_own() && !Source::Watchers.is_own());
+        assert!(!Source::of(IpAddr::from([127, 0, 0, 1])).is_own());
+    }
 
     #[test]
     fn hosts_of_one_ipv6_network_are_one_source() {

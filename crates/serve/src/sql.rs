@@ -1,11 +1,11 @@
 //! SQL over a namespace, within bounds: for the control socket, for HTTP, and
 //! for who has a mirror of its own.
 
-use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use query::{Answered, Asked, Limits, Moment, Question, SqlError};
+use query::{Asked, Earlier, Limits, Moment, Translation};
 use view::{Names, Object};
 
 use crate::namespace::Namespace;
@@ -22,6 +22,10 @@ pub const MIN_MEMORY: usize = 1 << 20;
 /// what is made of its rows, and for others of that source.
 pub const PART: usize = 2;
 
+/// Why what is recorded has no translation.
+pub const NOT_KEPT: &str =
+    "what a translation has (`nat_…`) is no part of a recording or a history";
+
 /// The bounds of a statement that has so much memory.
 pub fn limits(memory: usize) -> Limits {
     Limits {
@@ -31,13 +35,38 @@ pub fn limits(memory: usize) -> Limits {
     }
 }
 
-/// A namespace that statements are about.
-struct Tables<'n> {
-    namespace: &'n Namespace,
-    names: Arc<Names>,
+/// Where a translation is asked on behalf of whoever asks; else why not:
+/// none is configured, or it is one of those who are not told.
+pub fn translation(at: Option<Arc<Path>>, is_told: bool) -> Translation {
+    match (at, is_told) {
+        (_, false) => Err(
+            "who talks to whom (`nat_…`) is told to root and the daemon's own user, and over HTTP \
+             with a token"
+                .to_owned(),
+        ),
+        (None, true) => Err(
+            "this daemon asks no translation: `[nat]` of its configuration says \
+                             where one is asked"
+                .to_owned(),
+        ),
+        (Some(at), true) => Ok(at),
+    }
 }
 
-impl Asked for Tables<'_> {
+/// What a statement is about.
+#[derive(Clone)]
+pub struct About<'n> {
+    /// Its tables.
+    pub namespace: &'n Namespace,
+    /// Names of numbers.
+    pub names: Arc<Names>,
+    /// Where the translation beside it is asked; else why it is not.
+    pub translation: Translation,
+    /// Who tells what happened before; `None`: nobody.
+    pub earlier: Option<Arc<dyn Earlier>>,
+}
+
+impl Asked for About<'_> {
     fn moment(&self) -> Moment {
         Moment {
             tables: self.namespace.tables(),
@@ -50,19 +79,12 @@ impl Asked for Tables<'_> {
     fn refresh(&self, object: Object, statistics: bool) {
         self.namespace.refresh(object, statistics);
     }
-}
 
-/// Answers a statement about a namespace. `is_gone` says that nobody waits
-/// for it any more.
-pub fn answer(
-    question: &Question,
-    namespace: &Namespace,
-    names: &Arc<Names>,
-    limits: &Limits,
-    is_gone: impl FnMut() -> bool + Send + 'static,
-    out: &mut dyn Write,
-) -> Result<Answered, SqlError> {
-    let names = Arc::clone(names);
-    let asked = Tables { namespace, names };
-    query::answer(question, &asked, limits, is_gone, out)
+    fn translation(&self) -> Translation {
+        self.translation.clone()
+    }
+
+    fn earlier(&self) -> Option<Arc<dyn Earlier>> {
+        self.earlier.clone()
+    }
 }

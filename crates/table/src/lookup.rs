@@ -14,6 +14,7 @@ mod source;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use thiserror::Error;
 
 use crate::row::link::{self, Link};
@@ -86,7 +87,7 @@ pub struct Decision<'a> {
     /// route is taken to have the destination on it.
     pub route: Option<RouteRef<'a>>,
     /// Where the packet goes: the usable members, in the route's order;
-    /// for the host's own addresses the loopback (or the VRF).
+    /// for the host's own addresses the loopback, or the VRF that they are in.
     pub hops: Vec<NextHop>,
     /// The source address it gets; `None` when it has one, or is not the
     /// host's own, or there is none.
@@ -262,8 +263,27 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// The index by which the host's own packets come in, and to which
-    /// those for it go: the VRF's or the loopback's.
+    /// The link to which packets for the host itself go by a route: the VRF
+    /// that its link is in, or the loopback (`ip_rt_get_dev`,
+    /// `ip6_rt_get_dev_rcu`). For IPv6 addresses that count on their link
+    /// alone it is the loopback, but for those of the VRF's own.
+    fn here(&self, hop: Option<&NextHop>, to: IpNet) -> Vec<NextHop> {
+        let of_link = hop.and_then(|hop| {
+            let vrf = source_address::vrf_of(self.tables, hop.link)?;
+            let is_strict = match to {
+                IpNet::V6(to) => {
+                    let to = to.addr();
+                    to.is_unicast_link_local() || to.is_multicast() || to.is_loopback()
+                }
+                IpNet::V4(_) => false,
+            };
+            (vrf == hop.link || !is_strict).then_some(vrf)
+        });
+        Self::over(of_link.unwrap_or_else(|| self.first_loopback()))
+    }
+
+    /// The index by which the host's own packets come in: the VRF's or the
+    /// loopback's.
     fn loopback(&self) -> u32 {
         self.vrf
             .map_or_else(|| self.first_loopback(), |vrf| vrf.index)
@@ -330,7 +350,7 @@ impl<'a> Lookup<'a> {
         // Of multicast groups only the one that all hosts are in is known.
         let joined = to == Ipv4Addr::new(224, 0, 0, 1);
         if to.is_broadcast() || to.is_unspecified() && is_any || joined {
-            let here = (!comes_from_here()).then(|| self.without_route(self.loopback()));
+            let here = (!comes_from_here()).then(|| self.without_route(self.first_loopback()));
             return here.ok_or(NoRoute::Martian);
         }
         // Whose source is not known is taken to have a good one.
@@ -354,7 +374,7 @@ impl<'a> Lookup<'a> {
         }
         let mut decision = self.decision(found);
         if ends_here {
-            decision.hops = Self::over(self.loopback());
+            decision.hops = self.here(decision.hops.first(), IpAddr::from(to).into());
         }
         Ok(decision)
     }
@@ -420,7 +440,7 @@ impl<'a> Lookup<'a> {
         Decision {
             kind: kind::LOCAL,
             route: None,
-            hops: Self::over(self.loopback()),
+            hops: Self::over(self.first_loopback()),
             source: self.packet.source.is_none().then_some(own),
             table: table_id::MAIN,
             open: None,
@@ -510,7 +530,7 @@ impl<'a> Lookup<'a> {
         Decision {
             kind,
             hops: if ends_here {
-                Self::over(self.loopback())
+                self.here(hops.first(), route.prefix)
             } else {
                 hops
             },

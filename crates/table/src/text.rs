@@ -17,9 +17,16 @@ const LEAD: u8 = 0xee;
 
 /// The text of a name. O(octets).
 pub fn of_octets(octets: &[u8]) -> Box<str> {
+    let mut text = String::with_capacity(octets.len());
+    push_octets(octets, &mut text);
+    text.into()
+}
+
+/// The same, put behind a text.
+pub fn push_octets(octets: &[u8], text: &mut String) {
     match std::str::from_utf8(octets) {
-        Ok(text) if !octets.contains(&LEAD) => text.into(),
-        _ => kept(octets).into(),
+        Ok(plain) if !octets.contains(&LEAD) => text.push_str(plain),
+        _ => text.push_str(&kept(octets)),
     }
 }
 

@@ -269,13 +269,19 @@ impl Show for OnLink<'_> {
         }
         link::head_text(self.link, head_of(view), view, out);
         layers_text(self.link, view, out);
-        link_counters::counter_text(self.link, view, out);
         if head_of(view) != HeadOf::Ipv6Addresses {
             link::alt_name_text(self.link, view, out);
         }
         out.push(b'\n');
         for address in self.addresses {
             text(address, view, out);
+        }
+        let end = out.len();
+        link_counters::counter_text(self.link, view, out);
+        if out.len() > end {
+            // They end the line before them, which has its end.
+            out.remove(end);
+            out.push(b'\n');
         }
     }
 }

@@ -419,7 +419,8 @@ fn vlan_fields(link: u32, vlans: &[(u16, u16, bool, bool)], view: &View<'_>, jso
         if first != last {
             json.value("vlanEnd", Value::Number((*last).into()));
         }
-        if *is_pvid || *untagged {
+        // That it is a range is a flag of its own, which `bridge` does not name.
+        if *is_pvid || *untagged || first != last {
             json.list("flags");
             if *is_pvid {
                 json.item(Value::Text("PVID"));

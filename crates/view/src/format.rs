@@ -150,7 +150,7 @@ fn longest_zero_run(groups: &[u16; 8]) -> (usize, usize) {
 }
 
 /// An address of either family.
-pub(crate) fn push_address(out: &mut Vec<u8>, address: IpAddr) {
+pub fn push_address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(v4) => push_ipv4(out, v4),
         IpAddr::V6(v6) => push_ipv6(out, v6),
@@ -158,7 +158,7 @@ pub(crate) fn push_address(out: &mut Vec<u8>, address: IpAddr) {
 }
 
 /// A prefix with its length.
-pub(crate) fn push_prefix(out: &mut Vec<u8>, prefix: IpNet) {
+pub fn push_prefix(out: &mut Vec<u8>, prefix: IpNet) {
     push_address(out, prefix.addr());
     out.push(b'/');
     push_u64(out, prefix.prefix_len().into());

@@ -335,7 +335,10 @@ pub(crate) fn detail_fields(link: &Link, of: HeadOf, view: &View<'_>, visit: &mu
         visit.value("inet6_addr_gen_mode", Value::Text(&gen_mode(mode)));
     }
     visit.value("num_tx_queues", Value::Number(link.tx_queues.into()));
-    visit.value("num_rx_queues", Value::Number(link.rx_queues.into()));
+    // A kernel that does not steer packets (`CONFIG_RPS`) says nothing of them.
+    if link.rx_queues > 0 {
+        visit.value("num_rx_queues", Value::Number(link.rx_queues.into()));
+    }
     each_limit(link, |key, limit| visit.value(key, limit));
     each_parent(link, |key, name| visit.value(key, name));
 }
@@ -614,7 +617,9 @@ pub(crate) fn detail_text(link: &Link, of: HeadOf, view: &View<'_>, out: &mut Ve
         pair(out, "addrgenmode ", Value::Text(&gen_mode(mode)));
     }
     pair(out, "numtxqueues ", Value::Number(link.tx_queues.into()));
-    pair(out, "numrxqueues ", Value::Number(link.rx_queues.into()));
+    if link.rx_queues > 0 {
+        pair(out, "numrxqueues ", Value::Number(link.rx_queues.into()));
+    }
     let mut named = |key: &str, value: Value<'_>| {
         out.extend_from_slice(key.as_bytes());
         pair(out, " ", value);

@@ -1,8 +1,12 @@
 //! Costs over sizes as a picture: both axes logarithmic, a line for each
 //! series, as an SVG that needs nothing from elsewhere. Called by commands
-//! and chores that measure growth.
+//! and chores that measure growth. `drawn`: pictures for a terminal.
+
+mod drawn;
 
 use std::fmt::Write;
+
+pub use drawn::{bars, lines};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 560.0;

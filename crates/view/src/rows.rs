@@ -164,6 +164,58 @@ impl RowScan {
     }
 }
 
+/// For who asks for the routes of one prefix after another: the numbers of
+/// the tables that have routes, by family.
+#[derive(Debug, Default)]
+pub struct PrefixLookup {
+    v4: Option<Vec<u32>>,
+    v6: Option<Vec<u32>>,
+}
+
+impl PrefixLookup {
+    /// Appends the routes of exactly a prefix, of one table or of all, in
+    /// their order. Whether these are all; when there are more than `most`,
+    /// nothing is appended. O(log n) a table; all calls must be with the
+    /// same tables.
+    pub fn routes(
+        &mut self,
+        tables: &Tables,
+        table: Option<u32>,
+        prefix: IpNet,
+        most: usize,
+        out: &mut Vec<FoundRow>,
+    ) -> bool {
+        let before = out.len();
+        let mut put = |ordinal: u32, row: RouteRef<'_>| {
+            let has_room = out.len() - before < most;
+            if has_room {
+                out.push(FoundRow::Route(row.to_shared(), ordinal));
+            }
+            has_room
+        };
+        let mut of_table = |table: u32| tables.routes.each_of_prefix(table, prefix, &mut put);
+        let are_all = match table {
+            Some(only) => of_table(only),
+            None => self.numbers(tables, prefix).iter().copied().all(of_table),
+        };
+        if !are_all {
+            out.truncate(before);
+        }
+        are_all
+    }
+
+    fn numbers(&mut self, tables: &Tables, prefix: IpNet) -> &[u32] {
+        match prefix {
+            IpNet::V4(_) => self
+                .v4
+                .get_or_insert_with(|| tables.routes.tables_v4(0).collect()),
+            IpNet::V6(_) => self
+                .v6
+                .get_or_insert_with(|| tables.routes.tables_v6(0).collect()),
+        }
+    }
+}
+
 /// Keeps the rows that come.
 struct Taken<'t> {
     selection: &'t Selection,

@@ -141,6 +141,50 @@ const NEXTHOP: &[(&str, How)] = &[
     ("netns", Ignored),
 ];
 
+const FDB: &[(&str, How)] = &[
+    ("mac", Alone),
+    ("ifname", Word("dev")),
+    ("dev", Word("dev")),
+    ("dst", Word("dst")),
+    ("vlan", Word("vlan")),
+    ("port", Word("port")),
+    ("vni", Word("vni")),
+    ("src_vni", Word("src_vni")),
+    ("viaIf", Word("via")),
+    ("via", Word("via")),
+    ("nhid", Word("nhid")),
+    ("master", Word("master")),
+    ("linkNetNsId", Ignored),
+    ("netns", Ignored),
+];
+
+/// The keys that say something of a row that is made, beside those that are
+/// read together with others: for manuals.
+pub fn keys(object: Object) -> Vec<&'static str> {
+    let (table, others): (&[_], &[_]) = match object {
+        Object::Route => (
+            ROUTE,
+            &["via", "flags", "metrics", "flow", "nexthops", "encap"],
+        ),
+        Object::Neigh => (NEIGH, &["state"]),
+        Object::Addr => (ADDR, &["local"]),
+        Object::Rule => (
+            RULE,
+            &["src", "dst", "fwmark", "fwmask", "flow_from", "flow_to"],
+        ),
+        Object::Nexthop => (
+            NEXTHOP,
+            &["via", "flags", "group", "resilient_args", "encap"],
+        ),
+        Object::Fdb => (FDB, &["flags", "state"]),
+        Object::Link => (&[], &[]),
+    };
+    let said = table.iter().filter(|(_, how)| !matches!(how, Ignored));
+    said.map(|(key, _)| *key)
+        .chain(others.iter().copied())
+        .collect()
+}
+
 /// The lines that an object stands for: one, but for a link with its
 /// addresses.
 pub fn lines(object: Object, text: &[u8], out: &mut Vec<String>) -> Result<(), ParseError> {
@@ -155,7 +199,8 @@ pub fn lines(object: Object, text: &[u8], out: &mut Vec<String>) -> Result<(), P
         Object::Neigh => neighbour(&row, &mut line)?,
         Object::Rule => rule(&row, &mut line)?,
         Object::Nexthop => nexthop(&row, &mut line)?,
-        Object::Addr | Object::Link | Object::Fdb => {}
+        Object::Fdb => fdb(&row, &mut line)?,
+        Object::Addr | Object::Link => {}
     }
     out.push(line);
     Ok(())
@@ -355,6 +400,34 @@ fn neighbour(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
     })
 }
 
+fn fdb(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
+    let mac = row.get("mac");
+    let mac = mac.ok_or_else(|| "the JSON object has no `mac`".to_owned())?;
+    push(line, "", &scalar("mac", mac)?);
+    let all = [
+        "self",
+        "router",
+        "extern_learn",
+        "offload",
+        "master",
+        "sticky",
+        "locked",
+    ];
+    each(row, FDB, line, |key, value, line| {
+        match key {
+            "mac" => {}
+            "flags" => flags(value, &all, line),
+            // What was learnt has no word.
+            "state" => match scalar(key, value)?.as_ref() {
+                "" => push(line, "dynamic", ""),
+                state => push(line, state, ""),
+            },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })
+}
+
 /// A link as `ip -j addr` prints it, or one address by itself that names
 /// its link.
 fn addresses(row: &Row<'_>, out: &mut Vec<String>) -> Result<(), ParseError> {
@@ -470,4 +543,35 @@ fn nexthop(row: &Row<'_>, line: &mut String) -> Result<(), ParseError> {
         }
         Ok(true)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_manuals_are_understood() {
+        let objects = [
+            Object::Route,
+            Object::Neigh,
+            Object::Addr,
+            Object::Rule,
+            Object::Nexthop,
+        ];
+        let is_understood = |object, text: &str| {
+            let read = lines(object, text.as_bytes(), &mut Vec::new());
+            !read.is_err_and(|error| error.contains("is not understood"))
+        };
+        for object in objects {
+            for key in keys(object) {
+                let with = match object {
+                    Object::Addr => format!("{{\"addr_info\":[{{\"{key}\":\"1\"}}]}}"),
+                    // Said of two at once.
+                    Object::Rule => format!("{{\"{key}\":\"1\",\"flow_to\":1}}"),
+                    _ => format!("{{\"{key}\":\"1\"}}"),
+                };
+                assert!(is_understood(object, &with), "{with}");
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The words of a line, one after the other, and values in `ip`'s
 //! spellings. What is wrong is said in a sentence that names the word.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -159,9 +160,52 @@ pub fn prefix(text: &str, family: Option<u8>) -> Result<IpNet, ParseError> {
     Ok(net)
 }
 
-fn plain_prefix(text: &str) -> Option<IpNet> {
+/// An address and a length, as most prefixes are spelt. No octet of one that
+/// is read begins with a 0 that is not all of it.
+pub fn plain_prefix(text: &str) -> Option<IpNet> {
     let (bits, len) = text.split_once('/')?;
     IpNet::new(address(bits)?, u8::from_str(len).ok()?).ok()
+}
+
+/// An IPv4 address with fewer than four octets, with the others, which are
+/// 0: `10.1` is 10.1.0.0 to `ip`. Other text as it is.
+pub fn spelt_out(text: &str) -> Cow<'_, str> {
+    match is_short(text) {
+        true => with_all_octets(text).map_or(text.into(), Cow::Owned),
+        false => text.into(),
+    }
+}
+
+/// Whether it may be an IPv4 address with fewer than four octets.
+fn is_short(text: &str) -> bool {
+    let mut dots = 0;
+    for byte in text.bytes() {
+        match byte {
+            b':' => return false,
+            b'.' => dots += 1,
+            b'/' => break,
+            _ => {}
+        }
+    }
+    dots < 3
+}
+
+fn with_all_octets(text: &str) -> Option<String> {
+    let (bits, len) = match text.split_once('/') {
+        Some((bits, len)) => (bits, Some(len)),
+        None => (text, None),
+    };
+    let mut octets = [0; 4];
+    let mut parts = bits.split('.');
+    for (octet, part) in octets.iter_mut().zip(&mut parts) {
+        let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
+        *octet = part.parse::<u8>().ok().filter(|_| is_number)?;
+    }
+    let address = Ipv4Addr::from(octets);
+    Some(match len {
+        Some(len) => format!("{address}/{len}"),
+        None => address.to_string(),
+    })
 }
 
 /// A link-layer address, or an IPv4 one as the address of a tunnel's end.

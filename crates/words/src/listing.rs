@@ -70,6 +70,7 @@ impl Listing {
         match self.object {
             Object::Route => self.route(number, &line),
             Object::Addr => self.address(number, &line),
+            Object::Fdb => vec![(number, entry(&line))],
             _ => vec![(number, line.trim().to_owned())],
         }
     }
@@ -129,6 +130,17 @@ impl Listing {
             _ => whole.push((number, text.to_owned())),
         }
         whole
+    }
+}
+
+/// A forwarding entry. The listing ends with its state, which is nothing for
+/// one that was learnt: the blank before it is all that tells.
+fn entry(line: &str) -> String {
+    let text = line.trim();
+    let is_learnt = line.trim_end_matches(['\r', '\n']).ends_with(' ');
+    match is_learnt && line.contains(" dev ") {
+        true => format!("{text} dynamic"),
+        false => text.to_owned(),
     }
 }
 

@@ -31,8 +31,8 @@ const KINDS: &[(&str, u8)] = &[
     ("nat", kind::NAT),
 ];
 
-/// What `ip` prints of a route that is for the reader alone.
-const ONLY_SHOWN: &[&str] = &[
+/// What `ip` prints of a route and its hops that is for the reader alone.
+pub const ONLY_SHOWN: &[&str] = &[
     "linkdown",
     "dead",
     "offload",

@@ -24,7 +24,8 @@ impl Verb {
             Object::Addr | Object::Neigh => &[Add, Replace, Change, Delete],
             Object::Nexthop => &[Add, Replace, Delete],
             Object::Rule => &[Add, Delete],
-            Object::Link | Object::Fdb => &[],
+            Object::Fdb => &[Add, Replace, Append, Delete],
+            Object::Link => &[],
         }
     }
 

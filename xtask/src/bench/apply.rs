@@ -1,25 +1,30 @@
 //! Case `apply`: veth pairs with an address, a route and a rule each, from a
 //! file: made, looked at when nothing changed, and changed in one line.
 //! Beside it `link add`, `addr add` and their like by hand, and `ip -batch`;
-//! and bridges with an address each beside ifupdown2. Each round in a
-//! namespace of its own.
+//! and bridges with an address each beside ifupdown2 and systemd-networkd.
+//! Each round in a namespace of its own. nmstate is in no package of
+//! Debian 12.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ::lab::Netns;
 use ::lab::bench::Samples;
+use ::lab::managers::{Ifupdown2, NETWORKD, UNSHARE, networkd};
 use anyhow::{Context, Result};
 
 use super::Setting;
 use super::command::{Contender, run};
-use crate::host::{Needed, say};
+use crate::host::{self, Needed, say};
 
 /// What is started beside what the tests start.
-pub const NEEDED: &[Needed] = &[("/usr/share/doc/ifupdown2/copyright", "ifupdown2")];
+pub const NEEDED: &[Needed] = &[(NETWORKD, "systemd")];
 
-/// ifupdown2 has one round from here on: half a minute each.
+/// The others have one round from here on, and none beyond: minutes each.
 const SLOW_FROM: usize = 1_000;
+const TOO_SLOW_FROM: usize = 10_000;
+/// systemd-networkd gets no longer than this.
+const PATIENCE_SECS: u64 = 600;
 
 pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
     let sizes: &[usize] = match setting.quick {
@@ -37,6 +42,10 @@ pub fn measure(setting: &Setting, samples: &mut Samples) -> Result<()> {
             if round == 0 || *size < SLOW_FROM {
                 bridges(setting, *size, &files, samples)?;
             }
+            if *size < TOO_SLOW_FROM && (round == 0 || *size < SLOW_FROM) {
+                by_ifupdown2(*size, &files, samples)?;
+                by_networkd(*size, &files, samples)?;
+            }
         }
     }
     Ok(())
@@ -50,8 +59,11 @@ struct Files {
     rules: String,
     batch: String,
     bridges: String,
-    interfaces: String,
-    settings: String,
+    interfaces: PathBuf,
+    /// What ifupdown2 remembers.
+    memory: PathBuf,
+    /// Those of systemd-networkd.
+    networkd: PathBuf,
 }
 
 impl Files {
@@ -120,16 +132,36 @@ impl Files {
                  addresses = \"10.{{*4/65536}}.{{*4/256%256}}.{{*4%256+1}}/30\"\n"
                 ),
             )?,
-            settings: put(
-                "ifupdown2.conf",
-                &format!(
-                    "ifupdown2_lock_file=/tmp/fp-bench-lock\nexclude_interfaces=\n\
-                 default_interfaces_configfile={interfaces}\n"
-                ),
-            )?,
-            interfaces,
+            interfaces: interfaces.into(),
+            memory: directory.join(format!("memory-{size}")),
+            networkd: of_networkd(directory, size, &host)?,
         })
     }
+}
+
+/// A directory with a bridge's two files for each.
+fn of_networkd(directory: &Path, size: usize, host: &dyn Fn(usize) -> String) -> Result<PathBuf> {
+    let directory = directory.join(format!("networkd-{size}"));
+    fs::create_dir(&directory)?;
+    for number in 1..=size {
+        let put = |end: &str, text: String| {
+            let path = directory.join(format!("bra{number}.{end}"));
+            fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
+        };
+        put(
+            "netdev",
+            format!("[NetDev]\nName=bra{number}\nKind=bridge\n"),
+        )?;
+        put(
+            "network",
+            format!(
+                "[Match]\nName=bra{number}\n[Network]\nConfigureWithoutCarrier=yes\n\
+                 IPv6AcceptRA=no\nAddress={}/30\n",
+                host(number)
+            ),
+        )?;
+    }
+    Ok(directory)
 }
 
 /// One line of a file that is changed.
@@ -216,34 +248,43 @@ fn by_batch(size: usize, files: &Files, samples: &mut Samples) -> Result<()> {
     add(&netns, "pairs", size, &contender, samples)
 }
 
-/// Bridges, beside ifupdown2, which wants a `/sys` of the namespace itself.
+/// Bridges with an address each.
 fn bridges(setting: &Setting, size: usize, files: &Files, samples: &mut Samples) -> Result<()> {
     let netns = Netns::new("bench")?;
     let arguments = format!("apply {}", files.bridges);
     let ours = Contender::new("fingerpost apply", "", &setting.fingerpost, &arguments);
     add(&netns, "bridges", size, &ours, samples)?;
-    add(&netns, "bridges, nothing changed", size, &ours, samples)?;
-    drop(netns);
+    add(&netns, "bridges, nothing changed", size, &ours, samples)
+}
+
+fn by_ifupdown2(size: usize, files: &Files, samples: &mut Samples) -> Result<()> {
     let netns = Netns::new("bench")?;
-    let Files {
-        interfaces,
-        settings,
-        ..
-    } = files;
-    for (what, command) in [
-        ("bridges", "ifup -a"),
-        ("bridges, nothing changed", "ifreload -a"),
+    let packages = host::target()?.join("packages");
+    fs::create_dir_all(&packages)?;
+    let ifupdown2 = Ifupdown2::fetched(&packages, &files.memory)?;
+    for (what, program) in [
+        ("bridges", "ifup"),
+        ("bridges, nothing changed", "ifreload"),
     ] {
-        let script = format!(
-            "mount -t sysfs none /sys && mount --bind {settings} /etc/network/ifupdown2/ifupdown2.conf \
-             && mount --bind {interfaces} /etc/network/interfaces && exec {command}"
-        );
-        let mut contender = Contender::new("ifupdown2", what, "unshare", "--mount");
-        contender
-            .arguments
-            .extend(["sh".to_owned(), "-c".to_owned(), script]);
+        let mut contender = Contender::new("ifupdown2", what, UNSHARE, "");
+        contender.arguments = ifupdown2.arguments(&files.interfaces, program, &["-a"]);
         if let Err(error) = add(&netns, what, size, &contender, samples) {
             // The others still have something to show.
+            say(format_args!("left out: {error:#}"));
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Until it says of all links that they are configured; its second start
+/// finds them as they are to be.
+fn by_networkd(size: usize, files: &Files, samples: &mut Samples) -> Result<()> {
+    let netns = Netns::new("bench")?;
+    for what in ["bridges", "bridges, nothing changed"] {
+        let mut contender = Contender::new("systemd-networkd", what, UNSHARE, "");
+        contender.arguments = networkd(&files.networkd, size, PATIENCE_SECS);
+        if let Err(error) = add(&netns, what, size, &contender, samples) {
             say(format_args!("left out: {error:#}"));
             return Ok(());
         }

@@ -51,8 +51,9 @@ impl From<'_> {
         run(Command::new(&program).arg("man").arg(&pages))?;
         let of_files = tree.join("usr/share/man/man5");
         fs::create_dir_all(&of_files)?;
-        let page = "fingerpost.toml.5";
-        fs::rename(pages.join(page), of_files.join(page))?;
+        for page in ["fingerpost.toml.5", "fingerpost-state.5"] {
+            fs::rename(pages.join(page), of_files.join(page))?;
+        }
         for page in fs::read_dir(&pages)?.chain(fs::read_dir(&of_files)?) {
             compress(&page?.path())?;
         }

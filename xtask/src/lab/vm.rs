@@ -115,39 +115,15 @@ fn kernel(directory: &Path) -> Result<Kernel> {
         .find(|package| package.starts_with("linux-image-"))
         .context("apt knows no kernel package; `apt-get update` may help")?;
     let version = package.trim_start_matches("linux-image-").to_owned();
-    let root = unpacked(directory, package)?;
+    if !directory.join(package).exists() {
+        say(format_args!("fetching {package}"));
+    }
+    let root = ::lab::package::unpacked(directory, package)?;
     Ok(Kernel {
         image: root.join("boot").join(format!("vmlinuz-{version}")),
         modules: root.join("lib/modules").join(&version),
         version,
     })
-}
-
-/// A package, fetched by apt and taken apart below a directory.
-pub fn unpacked(directory: &Path, package: &str) -> Result<PathBuf> {
-    let root = directory.join(package);
-    if root.exists() {
-        return Ok(root);
-    }
-    say(format_args!("fetching {package}"));
-    let fetched = directory.join("fetched");
-    // What a broken run may have left.
-    let _ = fs::remove_dir_all(&fetched);
-    fs::create_dir_all(&fetched)?;
-    let mut apt = Command::new("apt-get");
-    output(apt.args(["download", package]).current_dir(&fetched))?;
-    let archive = only_file(&fetched)?;
-    let half = directory.join("half");
-    let _ = fs::remove_dir_all(&half);
-    output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&half))?;
-    fs::rename(&half, &root)?;
-    Ok(root)
-}
-
-fn only_file(directory: &Path) -> Result<PathBuf> {
-    let mut files = fs::read_dir(directory)?;
-    let file = files.next().context("apt-get download gave no file")??;
-    Ok(file.path())
 }
 
 /// The machine's disk: an archive of what it needs.

@@ -12,7 +12,7 @@ use crate::host::say;
 /// Places of the bar.
 const WIDTH: u64 = 40;
 /// Without a terminal a line comes after so many seeds.
-const LINE_EACH: u64 = 50;
+const LINE_EACH: u64 = 10;
 
 /// What came of the seeds so far.
 pub(super) struct Progress {

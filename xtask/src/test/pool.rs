@@ -1,8 +1,9 @@
 //! Programs side by side, so many at a time; what each wrote is said whole
 //! when it has ended. Called by `test`.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -10,8 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::counts::Counts;
+
+/// What the kernel counts a second in (USER_HZ, wherever Rust's Linux runs).
+const TICKS: u64 = 100;
 
 /// Of those that took longest so many are named at the end.
 const SLOWEST: usize = 5;
@@ -29,9 +35,16 @@ pub struct Job {
 #[derive(Default)]
 struct Outcome {
     counts: Counts,
-    took: Vec<(Duration, String)>,
+    took: Vec<Took>,
     /// The first that could not be run at all.
     error: Option<anyhow::Error>,
+}
+
+/// How long a program took, and how much processor time.
+struct Took {
+    took: Duration,
+    busy: Duration,
+    name: String,
 }
 
 /// Runs all of them, in their order, so many at a time. What they wrote goes
@@ -72,16 +85,20 @@ fn finish(mut job: Job, outcome: &Mutex<Outcome>, tell: &dyn Fn(&str)) {
     let took = start.elapsed();
     let mut outcome = locked(outcome);
     match ended {
-        Ok((status, text)) => {
-            let counts = Counts::of(&text, status.success());
-            let text = text.trim_matches('\n');
-            let seconds = took.as_secs_f64();
+        Ok(ended) => {
+            let counts = Counts::of(&ended.text, ended.status.success());
+            let text = ended.text.trim_matches('\n');
+            let (seconds, busy) = (took.as_secs_f64(), ended.busy.as_secs_f64());
             tell(&format!(
-                "\n== {} ({seconds:.1} s, {status})\n{text}",
-                job.name
+                "\n== {} ({seconds:.1} s, {busy:.1} s of processor time, {})\n{text}",
+                job.name, ended.status
             ));
             outcome.counts.and(&counts);
-            outcome.took.push((took, job.name));
+            outcome.took.push(Took {
+                took,
+                busy: ended.busy,
+                name: job.name,
+            });
         }
         Err(error) => {
             outcome.error.get_or_insert(error);
@@ -89,28 +106,64 @@ fn finish(mut job: Job, outcome: &Mutex<Outcome>, tell: &dyn Fn(&str)) {
     }
 }
 
-/// What a program wrote, to both of its outputs in order, and how it ended.
-fn output(command: &mut Command) -> Result<(ExitStatus, String)> {
+/// How a program ended.
+struct Ended {
+    status: ExitStatus,
+    /// What it wrote, to both of its outputs in order.
+    text: String,
+    busy: Duration,
+}
+
+/// Runs a program to its end.
+fn output(command: &mut Command) -> Result<Ended> {
     // A file, not a pipe: what a test leaves behind may hold it open.
     let mut file = tempfile::tempfile().context("a file for its output")?;
     let clone = |file: &File| file.try_clone().context("a second handle of a file");
-    let status = command
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(clone(&file)?)
         .stderr(clone(&file)?)
-        .status()
+        .spawn()
         .context("starting it")?;
+    // Its times can be read from its end until it is waited for.
+    let pid = Pid::from_child(&child);
+    let only_look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    retry_on_intr(|| waitid(WaitId::Pid(pid), only_look)).context("waiting for its end")?;
+    let busy = busy(pid)?;
+    let status = child.wait().context("waiting for it")?;
     let mut bytes = Vec::new();
     file.rewind().context("going back in its output")?;
     file.read_to_end(&mut bytes).context("reading its output")?;
-    Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Ended { status, text, busy })
 }
 
-fn slowest(mut took: Vec<(Duration, String)>) -> String {
-    took.sort_by(|one, other| other.cmp(one));
-    let line = |(time, name): &(Duration, String)| format!("\n{:7.1} s {name}", time.as_secs_f64());
-    let lines: String = took.iter().take(SLOWEST).map(line).collect();
-    format!("\n== those that took longest{lines}\n")
+/// The processor time of a program that has ended, its children's included
+/// that it waited for (proc_pid_stat(5), fields 14 to 17).
+fn busy(pid: Pid) -> Result<Duration> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
+    // Its name stands in brackets, and may have blanks and brackets in it.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = |field: &str| field.parse::<u64>().ok();
+    let used = fields.split_whitespace().skip(11).take(4).map(ticks);
+    let used: Option<u64> = used.sum();
+    let used = used.with_context(|| format!("{path} has no times: {stat}"))?;
+    Ok(Duration::from_millis(used * 1_000 / TICKS))
+}
+
+/// Those that took longest, and those that reckoned longest.
+fn slowest(mut programs: Vec<Took>) -> String {
+    let line = |time: Duration, name: &str| format!("\n{:7.1} s {name}", time.as_secs_f64());
+    programs.sort_by_key(|program| Reverse(program.took));
+    let longest = programs.iter().take(SLOWEST);
+    let longest: String = longest.map(|one| line(one.took, &one.name)).collect();
+    programs.sort_by_key(|program| Reverse(program.busy));
+    let busiest = programs.iter().take(SLOWEST);
+    let busiest: String = busiest.map(|one| line(one.busy, &one.name)).collect();
+    let all: Duration = programs.iter().map(|program| program.busy).sum();
+    let all = line(all, "all");
+    format!("\n== those that took longest{longest}\n== processor time{busiest}{all}\n")
 }
 
 #[cfg(test)]
@@ -169,9 +222,19 @@ mod tests {
     fn both_outputs_are_kept_in_order() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; echo two >&2; echo three"]);
-        let (status, text) = output(&mut command).unwrap();
-        assert!(status.success());
-        assert_eq!(text, "one\ntwo\nthree\n");
+        let ended = output(&mut command).unwrap();
+        assert!(ended.status.success());
+        assert_eq!(ended.text, "one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn processor_time_is_a_childs_too() {
+        let mut command = Command::new("sh");
+        let reckon = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        command.args(["-c", &format!("sh -c '{reckon}'")]);
+        let ended = output(&mut command).unwrap();
+        assert!(ended.status.success());
+        assert!(ended.busy > Duration::ZERO);
     }
 
     #[test]

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use words::Object;
 
 use super::configuration::Configuration;
-use super::report::{Report, complain};
+use super::report::Report;
+use crate::complaint::complain;
 use crate::rows::undo::{Undo, along_with, comes_back, listed, relink};
 
 /// Queueing disciplines that links have unasked.

@@ -12,8 +12,9 @@ use serde_json::json;
 use table::Link;
 
 use super::beside::{self, Beside};
-use super::report::{Report, complain};
+use super::report::Report;
 use super::{Job, Select, journal};
+use crate::complaint::complain;
 
 /// So many of what would go along are named.
 const MAX_NAMED: usize = 20;

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Job;
-use super::report::complain;
+use crate::complaint::complain;
 
 /// Where root's are. They need not outlive a reboot.
 const ROOT_S: &str = "/run/fingerpost-journal";

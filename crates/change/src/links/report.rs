@@ -12,14 +12,10 @@ use linux::links::{self, Failure};
 use serde_json::{Map, Value, json};
 
 use super::Job;
+use crate::complaint::complain;
 
 /// The bar is drawn anew after so many links.
 const BAR_STEP: u64 = 128;
-
-/// A line on standard error. With it closed nobody is left to be told.
-pub fn complain(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "fingerpost: {text}");
-}
 
 /// Counts, failures, and the bar.
 pub struct Report {

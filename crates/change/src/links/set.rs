@@ -15,8 +15,9 @@ use table::row::link::flag::UP;
 
 use super::plan::{check_name, filled, lladdr};
 use super::renames::in_order;
-use super::report::{Report, complain};
+use super::report::Report;
 use super::{Job, Select, journal};
+use crate::complaint::complain;
 use crate::rows::undo::{Undo, along_with, stands_on};
 
 /// The smallest MTU of IPv6 (RFC 8200 §5): below it the kernel takes a

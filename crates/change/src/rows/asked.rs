@@ -64,7 +64,8 @@ fn row(line: &str, object: Object, context: &mut Context<'_>) -> Result<(Item, b
             let asked = words::rule(line, context)?;
             return Ok((Item::Rule(asked.rule), asked.is_placed));
         }
-        Object::Link | Object::Fdb => {
+        Object::Fdb => Item::Fdb(words::fdb(line, context)?),
+        Object::Link => {
             return Err("links are changed by `fingerpost link`".to_owned());
         }
     };
@@ -104,7 +105,8 @@ fn head(
     };
     match Verb::meant(named, told) {
         Some(verb) => Ok((named, verb, family, words.rest())),
-        None if named == object => Ok((object, verb, family, rest)),
+        // A next hop may begin with `fdb`.
+        None if named == object || named == Object::Fdb => Ok((object, verb, family, rest)),
         None => Err(format!("`{told}` is no change that is made here")),
     }
 }
@@ -116,6 +118,7 @@ fn object_named(word: &str) -> Option<Object> {
         "neigh" | "neighbor" | "neighbour" | "n" => Object::Neigh,
         "rule" | "ru" => Object::Rule,
         "nexthop" => Object::Nexthop,
+        "fdb" => Object::Fdb,
         "link" | "l" => Object::Link,
         _ => return None,
     })

@@ -65,7 +65,11 @@ fn example(object: Object) -> (&'static str, &'static str) {
         ),
         Object::Rule => ("a rule", "from 10.0.0.0/8 lookup 100 priority 500"),
         Object::Nexthop => ("a next hop or group", "id 5 via 192.0.2.1 dev em1"),
-        Object::Link | Object::Fdb => ("a row", ""),
+        Object::Fdb => (
+            "a forwarding entry",
+            "02:00:00:00:00:09 dev em1 master static",
+        ),
+        Object::Link => ("a row", ""),
     }
 }
 

@@ -20,11 +20,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use ipnet::IpNet;
+use linux::error::Error;
 use linux::{Namespace, bulk, dump};
 use netlink::decode::{Decoded, Item, Operation, decode};
 use netlink::encode::{self, Request};
 use netlink::message::flag;
 use netlink::request::Dump;
+use rustix::io::Errno;
 use table::row::neighbour::flag::{MASTER, SELF};
 use table::row::neighbour::state;
 use table::row::route::{hop_flag, protocol};
@@ -35,6 +37,7 @@ use table::{
 use words::{Object, Verb};
 
 use super::asked::Asked;
+use crate::patience::patiently;
 
 pub use along::{along_with, relink, stands_on};
 
@@ -48,9 +51,6 @@ pub const ROWS: [Object; 6] = [
     Object::Rule,
     Object::Fdb,
 ];
-
-/// How often a listing that changed under our eyes is begun again.
-const ATTEMPTS: usize = 4;
 
 /// Putting a row back may take others along again (an address that goes
 /// takes its routes): so often is looked and put back at most.
@@ -127,7 +127,8 @@ impl Undo {
 
     fn read(&mut self, namespace: &Namespace, object: Object) -> Result<()> {
         if !self.before.contains_key(&order(object)) {
-            let rows = rows(namespace, object, self.now_millis)?;
+            let rows = rows(namespace, object, self.now_millis)
+                .context("--atomic reads a table before it is changed")?;
             self.before.insert(order(object), (object, rows));
         }
         Ok(())
@@ -412,7 +413,17 @@ pub fn listed(
     now_millis: u64,
     wanted: &dyn Fn(&Item) -> bool,
 ) -> Result<Vec<Item>> {
-    let mut rows = rows_of(namespace, &dumps(object, None), now_millis, wanted)?;
+    listed_of(namespace, &dumps(object, None), now_millis, wanted)
+}
+
+/// The same of a part of a table: those of some dumps.
+pub fn listed_of(
+    namespace: &Namespace,
+    dumps: &[Dump],
+    now_millis: u64,
+    wanted: &dyn Fn(&Item) -> bool,
+) -> Result<Vec<Item>> {
+    let mut rows = rows_of(namespace, dumps, now_millis, wanted)?;
     // In the kernel's order.
     rows.sort_by_key(|(_, number, _)| *number);
     Ok(rows.into_iter().map(|row| along::item(row.2)).collect())
@@ -434,43 +445,85 @@ fn rows_of(
     let mut bodies: HashSet<Arc<RouteBody>> = HashSet::new();
     for request in dumps {
         let start = rows.len();
-        for attempt in 1..=ATTEMPTS {
+        patiently(&mut || {
             rows.truncate(start);
-            let mut failed = None;
-            let end = dump(
-                namespace,
-                request,
-                &mut |message| match decode(message, now_millis) {
-                    Ok(Decoded::Announcement(told)) => {
-                        if wanted(&told.item) {
-                            keep(told.item, &mut rows, &mut bodies);
-                        }
-                        ControlFlow::Continue(())
-                    }
-                    Ok(_) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        failed = Some(error);
-                        ControlFlow::Break(())
-                    }
-                },
-            );
-            let end = end.context("reading the table before it is changed")?;
-            if let Some(error) = failed {
-                return Err(error).context("reading the table before it is changed");
-            }
-            if !end.interrupted {
-                break;
-            }
-            if attempt == ATTEMPTS {
-                return Err(anyhow!(
-                    "the table changes so fast that it cannot be read; \
-                     without --atomic nothing is read"
-                ));
-            }
-        }
+            gather(namespace, request, now_millis, wanted, &mut |item| {
+                keep(item, &mut rows, &mut bodies);
+            })
+        })
+        .context("reading a table")?;
     }
     rows.sort_by(|(left, _, _), (right, _, _)| left.cmp(right));
     Ok(rows)
+}
+
+/// Hands on the rows of a dump that are wanted; an error if it changed
+/// meanwhile. What the kernel does not have by name, a table or a link, has
+/// no rows.
+fn gather(
+    namespace: &Namespace,
+    request: &Dump,
+    now_millis: u64,
+    wanted: &dyn Fn(&Item) -> bool,
+    each: &mut dyn FnMut(Item),
+) -> Result<()> {
+    let mut failed = None;
+    let end = dump(namespace, request, &mut |message| {
+        match decode(message, now_millis) {
+            Ok(Decoded::Announcement(told)) if wanted(&told.item) => each(told.item),
+            Ok(_) => {}
+            Err(error) => {
+                failed = Some(error);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    let end = match end {
+        Err(error) if is_narrow(request) && is_absent(&error) => return Ok(()),
+        end => end?,
+    };
+    match failed {
+        Some(error) => Err(error.into()),
+        None if end.interrupted => Err(Error::Restless {
+            what: what(request),
+        }
+        .into()),
+        None => Ok(()),
+    }
+}
+
+/// Whether it names a table or a link.
+fn is_narrow(request: &Dump) -> bool {
+    match request {
+        Dump::Routes { table, link, .. } => table.is_some() || link.is_some(),
+        Dump::Addresses { link, .. } | Dump::Neighbours { link, .. } | Dump::Fdb { link, .. } => {
+            link.is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Whether the kernel does not have the table or link that was named.
+fn is_absent(error: &Error) -> bool {
+    let Error::Refused { source, .. } = error else {
+        return false;
+    };
+    let absent = [Errno::NOENT, Errno::NODEV].map(Errno::raw_os_error);
+    source.raw_os_error().is_some_and(|is| absent.contains(&is))
+}
+
+/// What rows of a dump are called.
+fn what(request: &Dump) -> &'static str {
+    match request {
+        Dump::Addresses { .. } => "addresses",
+        Dump::Neighbours { .. } => "neighbours",
+        Dump::Nexthops => "next hops",
+        Dump::Routes { .. } => "routes",
+        Dump::Rules { .. } => "rules",
+        Dump::Fdb { .. } => "forwarding entries",
+        _ => "rows",
+    }
 }
 
 fn keep(item: Item, rows: &mut Rows, bodies: &mut HashSet<Arc<RouteBody>>) {
@@ -494,7 +547,7 @@ fn keep(item: Item, rows: &mut Rows, bodies: &mut HashSet<Arc<RouteBody>>) {
 }
 
 /// What lists a table; only of a link, where one is named.
-fn dumps(object: Object, link: Option<u32>) -> Vec<Dump> {
+pub fn dumps(object: Object, link: Option<u32>) -> Vec<Dump> {
     let neighbours = |proxy| Dump::Neighbours {
         family: 0,
         link,

@@ -18,11 +18,11 @@ use serde_json::json;
 use words::Verb;
 
 use super::difference::{ALT_MARK, Change, Plan, afterwards};
-use super::look::{Look, SETTINGS, look, wanted};
-use super::resolved::{Resolved, TO_BE_MADE};
+use super::look::{Look, SETTINGS, look, look_beside, wanted_beside_links};
+use super::resolved::{Links, Resolved, TO_BE_MADE};
 use super::wanted::Wanted;
 use super::{Applying, Job, keep};
-use crate::links::complain;
+use crate::complaint::complain;
 use crate::rows::undo::relink;
 use crate::rows::{Asked, message};
 
@@ -50,9 +50,11 @@ pub struct Counts {
 
 /// Applies files; whether all is as they say.
 pub fn run(job: &Job<'_>, how: Applying) -> Result<bool> {
-    let wanted = wanted(job)?;
-    keep::settle(job)?;
-    let first = look(job, &wanted)?;
+    let (wanted, links) = wanted_beside_links(job)?;
+    let first = match keep::settle(job)? {
+        true => look(job, &wanted)?,
+        false => look_beside(job, &wanted, links)?,
+    };
     let waiting = first.resolved.waiting.clone();
     for why in &waiting {
         complain(why);
@@ -149,6 +151,7 @@ pub fn carry_out_all(
             job,
             wanted,
             resolved: &next.resolved,
+            links: &next.links,
             now: HashMap::new(),
             may_wait: began.elapsed() < CARRIER,
             waits: false,
@@ -180,6 +183,7 @@ struct Doing<'a> {
     job: &'a Job<'a>,
     wanted: &'a Wanted,
     resolved: &'a Resolved,
+    links: &'a Links,
     /// Whether rows may wait for a link's carrier; and whether some do.
     may_wait: bool,
     waits: bool,
@@ -358,10 +362,7 @@ impl Doing<'_> {
 
     /// A link that no file names, and that is there.
     fn resolved_elsewhere(&self, name: &str) -> Option<u32> {
-        linux::once::link_named(name, &self.job.namespace)
-            .ok()
-            .flatten()
-            .map(|link| link.index)
+        self.links.named(name).map(|link| link.index)
     }
 
     /// Links that are named by a kind's settings, where they are now.

@@ -9,7 +9,7 @@ use table::NextHops;
 use words::{Object, Verb};
 
 use super::key::{Key, is_as_wanted, is_ours, key, object};
-use super::resolved::{Links, Resolved, TO_BE_MADE};
+use super::resolved::{Links, Resolved, Row, TO_BE_MADE};
 use super::wanted::{Link, Wanted};
 use crate::rows::undo::ROWS;
 
@@ -42,6 +42,9 @@ pub struct Set {
     pub settings: LinkSettings,
     pub alt_names: Vec<Box<str>>,
     pub fields: Vec<Field>,
+    /// No other link stands on it, and it stands on none: what it becomes,
+    /// no other does.
+    pub is_alone: bool,
 }
 
 /// A setting under `/proc/sys/net`.
@@ -96,16 +99,41 @@ impl Plan {
     /// Whether the kernel may take along what was not named: it is looked
     /// again afterwards.
     pub fn takes_along(&self) -> bool {
+        self.removes() || self.set.iter().any(Set::takes_along)
+    }
+
+    /// Whether it may, now or when all is taken back: who came up goes down
+    /// then.
+    pub fn takes_along_at_last(&self) -> bool {
+        self.removes() || self.set.iter().any(Set::moves)
+    }
+
+    fn removes(&self) -> bool {
         let is_address =
             |change: &Change| matches!(change.item, Item::Address(_) | Item::Nexthop(_));
         !self.delete_links.is_empty()
             || self.deletes.iter().any(is_address)
             || self.rows.iter().any(|change| change.verb == Verb::Delete)
             || !self.sysctl.is_empty()
-            || self.set.iter().any(|set| {
-                let settings = &set.settings;
-                settings.up.is_some() || settings.master.is_some() || settings.mtu.is_some()
-            })
+    }
+}
+
+/// Links of a smaller MTU have no IPv6.
+const LEAST_MTU: u32 = 1280;
+
+impl Set {
+    /// Whether it becomes something that rows go by.
+    fn moves(&self) -> bool {
+        let settings = &self.settings;
+        settings.up.is_some() || settings.master.is_some() || settings.mtu.is_some()
+    }
+
+    fn takes_along(&self) -> bool {
+        let settings = &self.settings;
+        settings.up == Some(false)
+            || settings.master.is_some()
+            || settings.mtu.is_some_and(|mtu| mtu < LEAST_MTU)
+            || self.moves() && !self.is_alone
     }
 }
 
@@ -143,18 +171,19 @@ pub fn difference(
             .map_err(|why| format!("{}: {why}", wanted.place_of(at)))?;
         plan.set.extend(set);
     }
+    find_alone(links, &mut plan.set);
     plan.make = levels(wanted, resolved, to_make)?;
     for (at, link) in wanted.links.iter().enumerate() {
         if resolved.waits.contains(&at) {
             continue;
         }
-        for (path, value) in &link.sysctl {
-            let from = current.sysctl.get(path).cloned().flatten();
-            if from.as_ref() != Some(value) {
+        for setting in &link.sysctl {
+            let from = current.sysctl.get(&setting.path).cloned().flatten();
+            if from.as_ref() != Some(&setting.value) {
                 plan.sysctl.push(Sysctl {
-                    path: path.clone(),
+                    path: setting.path.clone(),
                     from,
-                    to: value.clone(),
+                    to: setting.value.clone(),
                 });
             }
         }
@@ -167,6 +196,26 @@ pub fn difference(
         .sort_by_key(|change| std::cmp::Reverse(order(&change.item)));
     plan.rows.sort_by_key(|change| order(&change.item));
     Ok(plan)
+}
+
+/// Which of the links that change stand alone. The ends of a pair stand on
+/// each other by name only.
+fn find_alone(links: &Links, sets: &mut [Set]) {
+    if sets.is_empty() {
+        return;
+    }
+    let is_pair = |link: &table::Link| link.kind.as_deref() == Some("veth");
+    let below = |link: &table::Link| {
+        let lower = link.lower.filter(|_| !is_pair(link));
+        [lower, link.master].into_iter().flatten()
+    };
+    let lowest: HashSet<u32> = links.iter().flat_map(below).collect();
+    for set in sets {
+        let stands = links
+            .get(set.index)
+            .is_none_or(|link| below(link).next().is_some());
+        set.is_alone = !stands && !lowest.contains(&set.index);
+    }
 }
 
 /// Links by levels: each stands only on those of the levels before, and on
@@ -256,6 +305,7 @@ fn changed(
         settings: LinkSettings::default(),
         alt_names: Vec::new(),
         fields: Vec::new(),
+        is_alone: false,
     };
     let kind = is.kind.as_deref().unwrap_or("none of its own");
     if link.kind.as_deref().is_some_and(|wanted| wanted != kind) {
@@ -375,16 +425,16 @@ fn of_kind(
 
 /// What changes of rows.
 fn rows(resolved: &Resolved, current: &Current, plan: &mut Plan) {
+    let mut rules: HashMap<&Key, Vec<&Row>> = HashMap::new();
     for row in &resolved.rows {
-        let are = current
-            .rows
-            .get(&row.key)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        if are
-            .iter()
-            .any(|is| is_as_wanted(&row.item, row.has_protocol, is))
-        {
+        if matches!(row.item, Item::Rule(_)) {
+            rules.entry(&row.key).or_default().push(row);
+        }
+    }
+    for row in &resolved.rows {
+        let are = current.rows.get(&row.key);
+        let are = are.map(Vec::as_slice).unwrap_or_default();
+        if are.iter().any(|is| row.is(is)) {
             continue;
         }
         let mut put = |verb, before: Option<&Item>| {
@@ -398,21 +448,13 @@ fn rows(resolved: &Resolved, current: &Current, plan: &mut Plan) {
         match (&row.item, are.first()) {
             (Item::Rule(_), _) => {
                 put(Verb::Add, None);
-                if are.is_empty() {
-                    continue;
+                // Ours in the same place that nobody wants is what it was;
+                // of several that are new it goes once.
+                let wanted = rules.remove(&row.key).unwrap_or_default();
+                let is_old = |is: &&Item| is_ours(is) && !wanted.iter().any(|row| row.is(is));
+                if !wanted.is_empty() {
+                    plan.deletes.extend(are.iter().filter(is_old).map(delete));
                 }
-                // Ours in the same place that nobody wants is what it was.
-                let wanted = resolved.rows.iter().filter(|other| other.key == row.key);
-                let wanted: Vec<_> = wanted.collect();
-                let old = are.iter().filter(|is| {
-                    is_ours(is)
-                        && !wanted
-                            .iter()
-                            .any(|row| is_as_wanted(&row.item, row.has_protocol, is))
-                });
-                let old = old.filter(|is| !plan.deletes.iter().any(|gone| gone.item == **is));
-                let old: Vec<Change> = old.map(delete).collect();
-                plan.deletes.extend(old);
             }
             (_, None) => put(Verb::Add, None),
             (Item::Address(_), Some(is)) => {
@@ -422,6 +464,13 @@ fn rows(resolved: &Resolved, current: &Current, plan: &mut Plan) {
             }
             (_, Some(is)) => put(Verb::Replace, Some(is)),
         }
+    }
+}
+
+impl Row {
+    /// Whether a row is there as it is wanted.
+    fn is(&self, is: &Item) -> bool {
+        is_as_wanted(&self.item, self.has_protocol, is)
     }
 }
 

@@ -7,17 +7,17 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use anyhow::Result;
-use linux::links::{Listing, kind_again};
+use linux::links::kind_again;
 use linux::mirror::now_millis;
 use netlink::decode::Item;
 use netlink::encode::{LINK_KINDS, LinkKind, words_of_kind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use table::row::address;
 use table::row::neighbour::state;
 use table::row::route::{protocol, table_id};
 use table::row::rule::{action, flag};
 use table::{AF_INET, AF_INET6, Rule};
-use words::Object;
+use words::{ONLY_SHOWN, Object};
 
 use super::difference::ALT_MARK;
 use super::file::{File, Link, Row};
@@ -73,7 +73,7 @@ const SETTINGS: [(&str, &str); 8] = [
 
 /// Writes the file.
 pub fn run(job: &Job<'_>) -> Result<()> {
-    let links = Links::of(Listing::read(&job.namespace)?.into_links());
+    let links = super::look::links(&job.namespace)?;
     let mut lost = Vec::new();
     let mut file = File::default();
     let mut sorted: Vec<&table::Link> = links.iter().collect();
@@ -336,7 +336,7 @@ fn settings(link: &mut Link) {
 }
 
 /// Words that follow from others, or are told and not asked for.
-const TOLD: [&str; 8] = [
+const TOLD: [&str; 9] = [
     "family",
     "valid_life_time",
     "preferred_life_time",
@@ -345,12 +345,13 @@ const TOLD: [&str; 8] = [
     "tentative",
     "dadfailed",
     "deprecated",
+    "offload",
 ];
 
 /// A row's table; `None`: keys cannot say it.
 fn row(shower: &Shower<'_>, item: &Item) -> Option<Row> {
     let mut keys = shower.keys(item);
-    keys.retain(|key, value| !TOLD.contains(&key.as_str()) && !is_empty(key, value));
+    without_states(&mut keys);
     let mut row = Row::new();
     if keys.contains_key("encap") || keys.values().any(has_encap) {
         // The order of keys tells what is the tunnel's: only words have it.
@@ -401,10 +402,24 @@ fn row(shower: &Shower<'_>, item: &Item) -> Option<Row> {
     Some(row)
 }
 
-/// Flags of which there are none.
-fn is_empty(key: &str, value: &Value) -> bool {
-    let is_list = value.as_array().is_some_and(Vec::is_empty);
-    is_list && key == "flags"
+/// Leaves out what a row is like at the moment and nobody sets: a carrier
+/// comes and goes, the file is the same. Flags of which there are none too.
+fn without_states(keys: &mut Map<String, Value>) {
+    keys.retain(|key, value| {
+        match (key.as_str(), value) {
+            (told, _) if TOLD.contains(&told) => return false,
+            ("flags", Value::Array(flags)) => {
+                flags.retain(|flag| !flag.as_str().is_some_and(|flag| ONLY_SHOWN.contains(&flag)));
+                return !flags.is_empty();
+            }
+            ("nexthops", Value::Array(hops)) => {
+                let hops = hops.iter_mut().filter_map(Value::as_object_mut);
+                hops.for_each(without_states);
+            }
+            _ => {}
+        }
+        true
+    });
 }
 
 fn has_encap(value: &Value) -> bool {

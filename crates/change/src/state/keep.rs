@@ -34,7 +34,8 @@ use super::look::{Look, SETTINGS};
 use super::resolved::{Links, TO_BE_MADE};
 use super::wanted::Wanted;
 use super::{Applying, Job};
-use crate::links::{complain, journals};
+use crate::complaint::complain;
+use crate::links::journals;
 use crate::rows::undo::{Undo, listed, relink};
 
 /// So long a keeper has to say that it is there.
@@ -115,7 +116,7 @@ fn before(job: &Job<'_>, look: &Look) -> Result<(Rows, Rows)> {
         .clone()
         .map(|change| super::key::object(&change.item))
         .collect();
-    if plan.takes_along() {
+    if plan.takes_along_at_last() {
         objects.extend([Object::Addr, Object::Neigh, Object::Nexthop, Object::Route]);
     }
     for object in objects {
@@ -301,17 +302,17 @@ fn println(text: &str) -> Result<()> {
 }
 
 /// Before something is applied: what an applier and its keeper left that
-/// were killed is taken back. An error while another is at work, or waits to
-/// be confirmed.
-pub fn settle(job: &Job<'_>) -> Result<()> {
+/// were killed is taken back; whether there was anything. An error while
+/// another is at work, or waits to be confirmed.
+pub fn settle(job: &Job<'_>) -> Result<bool> {
     let Some(directory) = journals(job.wanted.journal.as_deref()) else {
-        return Ok(());
+        return Ok(false);
     };
     let newest = Journal::newest(&directory, Work::Apply, &job.namespace, &|end| {
         end.is_none()
     })?;
     let Some(mut journal) = newest.filter(|journal| journal.end().is_none()) else {
-        return Ok(());
+        return Ok(false);
     };
     if journal.take_over().is_err() {
         bail!(
@@ -320,7 +321,8 @@ pub fn settle(job: &Job<'_>) -> Result<()> {
             journal.id()
         );
     }
-    recover(job, &mut journal)
+    recover(job, &mut journal)?;
+    Ok(true)
 }
 
 /// `apply --recover`.

@@ -1,6 +1,8 @@
 //! A link as its listing prints it (`ip -j`, `--ndjson`) as a table of a
 //! file. Called by [`super::source`].
 
+mod options;
+
 use netlink::encode::{LINK_KINDS, kind_of_words};
 use serde_json::{Map, Value};
 
@@ -80,6 +82,11 @@ pub fn link(row: &Map<String, Value>) -> Result<(Option<Link>, Vec<Row>), String
             link.kind = None;
         }
     }
+    if link.kind.is_none() {
+        // What it stands on is its kind's to say, which a short listing does
+        // not tell.
+        link.link = None;
+    }
     Ok((Some(link), addresses))
 }
 
@@ -111,24 +118,28 @@ fn info(value: &Value, link: &mut Link) -> Result<(), String> {
     link.kind = Some(known.name.to_owned());
     let data = value.get("info_data").and_then(Value::as_object);
     let mut options: Vec<String> = Vec::new();
+    let cannot = |key: &str, of: &str| {
+        format!(
+            "key `{key}` of a {of} is not made from a listing; `fingerpost export` writes a file \
+             with what can be made"
+        )
+    };
     for (key, value) in data.into_iter().flatten() {
-        let said = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(number) => number.to_string(),
-            _ => String::new(),
-        };
-        let pair = [key.as_str(), said.as_str()];
-        if kind_of_words(known.name, &pair, &mut |_| Some(1)).is_err() {
-            return Err(format!(
-                "key `{key}` of a {} is not made from a listing; `fingerpost export` writes a \
-                 file with what can be made",
-                known.name
-            ));
+        let words = options::words(known.name, key, value);
+        let words = words.ok_or_else(|| cannot(key, known.name))?;
+        let said: Vec<&str> = words.iter().map(String::as_str).collect();
+        if kind_of_words(known.name, &said, &mut |_| Some(1)).is_err() {
+            return Err(cannot(key, known.name));
         }
-        options.extend(pair.map(str::to_owned));
+        options.extend(words.into_iter().filter(|word| !word.is_empty()));
     }
     link.options = (!options.is_empty()).then(|| options.join(" "));
-    Ok(())
+    let port = value.get("info_slave_kind").and_then(Value::as_str);
+    let data = value.get("info_slave_data").and_then(Value::as_object);
+    match data.and_then(|data| options::unusual(port, data)) {
+        Some(key) => Err(cannot(&key, "port")),
+        None => Ok(()),
+    }
 }
 
 /// Words about an address that follow from the rest.
@@ -190,11 +201,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_link_stands_on_is_left_where_its_kind_is_not_told() {
+        let row = json!({"ifname": "e0", "link": "e1", "mtu": 1500, "flags": ["UP"]});
+        let (link, _) = link(row.as_object().unwrap()).unwrap();
+        let link = link.unwrap();
+        assert_eq!((link.kind, link.link, link.peer), (None, None, None));
+        assert_eq!(link.mtu, Some(1500));
+    }
+
+    #[test]
     fn what_it_does_not_know_it_refuses() {
         for row in [
             json!({"ifname": "a", "mtu": 5, "colour": "red"}),
             json!({"mtu": 5}),
-            json!({"ifname": "b", "linkinfo": {"info_kind": "bridge", "info_data": {"root_id": "x"}}}),
+            json!({"ifname": "b", "linkinfo": {"info_kind": "bridge", "info_data": {"colour": 5}}}),
+            json!({"ifname": "b", "linkinfo": {"info_kind": "ifb", "info_slave_kind": "bridge",
+                "info_slave_data": {"isolated": true}}}),
         ] {
             assert!(link(row.as_object().unwrap()).is_err(), "{row}");
         }

@@ -9,7 +9,6 @@ use netlink::encode::{LinkKind, kind_of_words};
 use table::row::neighbour::flag;
 use words::{Context, Links as Named, Names, Object, ParseError, Verb};
 
-use super::fdb;
 use super::key::{Key, MARK, key, protocol};
 use super::wanted::{Line, Link, Wanted};
 use crate::rows::read_row;
@@ -271,16 +270,11 @@ fn row(
         verb: Verb::Replace,
         now_millis,
     };
-    let mut item = match line.object {
-        Object::Fdb => Item::Fdb(fdb::entry(&line.words, &mut context)?),
-        object => {
-            // A rule is added and never replaced.
-            if object == Object::Rule {
-                context.verb = Verb::Add;
-            }
-            read_row(&line.words, object, &mut context)?.item
-        }
-    };
+    // A rule is added and never replaced.
+    if line.object == Object::Rule {
+        context.verb = Verb::Add;
+    }
+    let mut item = read_row(&line.words, line.object, &mut context)?.item;
     if let Item::Fdb(row) = &mut item {
         row.master = finder
             .master(row.link)

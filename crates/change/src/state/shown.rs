@@ -17,15 +17,15 @@ use words::{Names, Object, Verb};
 use super::Job;
 use super::difference::{Change, Field, Plan};
 use super::key::object;
-use super::look::{Look, look, wanted};
+use super::look::{Look, look_beside, wanted_beside_links};
 use super::resolved::{Links, TO_BE_MADE};
 use super::wanted::Wanted;
 use crate::rows::undo::along_with;
 
 /// Shows what would change; whether anything would.
 pub fn diff(job: &Job<'_>) -> Result<bool> {
-    let wanted = wanted(job)?;
-    let look = look(job, &wanted)?;
+    let (wanted, links) = wanted_beside_links(job)?;
+    let look = look_beside(job, &wanted, links)?;
     show(job, &wanted, &look)?;
     Ok(!look.plan.is_empty() || !look.resolved.waiting.is_empty())
 }

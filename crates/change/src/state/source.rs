@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toml::Spanned;
-use words::Object;
+use words::{Object, document};
 
 use super::file::{File, Link, Row};
 use super::listed;
@@ -56,14 +56,19 @@ pub fn read(paths: &[std::path::PathBuf]) -> Result<Said, String> {
 }
 
 fn text(path: &Path) -> std::io::Result<String> {
+    match path.as_os_str() == "-" {
+        true => whole(&mut std::io::stdin(), MAX_BYTES),
+        false => whole(&mut OpenFile::open(path)?, MAX_BYTES),
+    }
+}
+
+/// All of a text, of so many octets at most.
+fn whole(from: &mut dyn Read, most: u64) -> std::io::Result<String> {
     let mut text = String::new();
-    let from: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => Box::new(std::io::stdin()),
-        false => Box::new(OpenFile::open(path)?),
-    };
-    from.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(std::io::Error::other("a file of at most 1 GiB is expected"));
+    from.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        let why = format!("a file of at most {most} octets is expected");
+        return Err(std::io::Error::other(why));
     }
     Ok(text)
 }
@@ -72,8 +77,11 @@ fn text(path: &Path) -> std::io::Result<String> {
 pub fn parse(name: &Arc<str>, text: &str, said: &mut Said) -> Result<(), String> {
     match text.trim_start().as_bytes() {
         [b'{', ..] => json(name, text, said),
-        // `[[link]]` begins a table of TOML; a list of objects is JSON.
-        [b'[', rest @ ..] if rest.trim_ascii_start().starts_with(b"{") => json(name, text, said),
+        // `[[link]]` begins a table of TOML; a list of objects, or of none, is
+        // JSON.
+        [b'[', rest @ ..] if matches!(rest.trim_ascii_start(), [b'{' | b']', ..]) => {
+            json(name, text, said)
+        }
         _ => toml(name, text, said),
     }
 }
@@ -85,19 +93,14 @@ fn toml(name: &Arc<str>, text: &str, said: &mut Said) -> Result<(), String> {
         line: lines.at(at),
         is_listed: false,
     };
-    let wrong = |key: &str, error: &toml::de::Error| {
-        let place = place(error.span().map_or(0, |span| span.start));
-        // What holds a table with its place is no key.
-        let key = key.replace(".$__serde_spanned_private_value", "");
-        let key = match key.as_str() {
-            "" | "." => String::new(),
+    let file: File<Spanned<Link>, Spanned<Row>> = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let key = match document::key_at(text, at).as_str() {
+            "" => String::new(),
             key => format!("{key}: "),
         };
-        format!("{place}: {key}{}", error.message())
-    };
-    let document = toml::Deserializer::parse(text).map_err(|error| wrong("", &error))?;
-    let file: File<Spanned<Link>, Spanned<Row>> = serde_path_to_error::deserialize(document)
-        .map_err(|error| wrong(&error.path().to_string(), error.inner()))?;
+        format!("{}: {key}{}", place(at), error.message())
+    })?;
     let links = file.link.into_iter();
     said.links
         .extend(links.map(|link| (place(link.span().start), link.into_inner())));
@@ -201,6 +204,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_has_so_many_octets_at_most() {
+        let read = |text: &str| whole(&mut text.as_bytes(), 5);
+        assert_eq!(read("12345").unwrap(), "12345");
+        let why = read("123456").unwrap_err().to_string();
+        assert!(why.contains("at most 5 octets"), "{why}");
+        assert_eq!(read("1234").unwrap(), "1234");
+    }
+
+    #[test]
     fn tables_have_their_places() {
         let text =
             "\n[[link]]\nname = \"a\"\n\n[[route]]\ndst = \"default\"\n\n[[link]]\nname = \"b\"\n";
@@ -231,6 +243,10 @@ mod tests {
 
     #[test]
     fn rows_of_listings_are_told_by_their_keys() {
+        for none in ["[]", "[ ]\n", ""] {
+            let none = said(none).unwrap();
+            assert!(none.rows.is_empty() && none.links.is_empty());
+        }
         let text = r#"{"dst":"10.0.0.0/8","dev":"a","flags":[]}
 [{"id":5,"dev":"a"},{"priority":5,"src":"all","table":"main"}]
 {"dst":"10.0.0.1","dev":"a","lladdr":"02:00:00:00:00:01","state":["PERMANENT"]}

@@ -15,6 +15,9 @@ use super::numbers;
 use super::source::{Place, Said};
 use crate::links::check_name;
 
+/// So many links and rows all files say at most: some gigabytes of memory.
+const MAX_ROWS: usize = 1 << 24;
+
 /// All that is wanted.
 #[derive(Debug, Default)]
 pub struct Wanted {
@@ -23,6 +26,8 @@ pub struct Wanted {
     pub rows: Vec<Line>,
     /// Places that [`Link`] and [`Line`] count.
     pub places: Vec<Place>,
+    /// So many links and rows at most.
+    most: usize,
 }
 
 /// A link; what is `None` or empty is left as it is.
@@ -46,10 +51,19 @@ pub struct Link {
     pub address: Option<LinkLayerAddress>,
     pub alias: Option<Box<str>>,
     pub alt_names: Vec<Box<str>>,
-    /// Path under `/proc/sys/net` with the link's name in it, and value.
-    pub sysctl: Vec<(String, String)>,
+    pub sysctl: Vec<Setting>,
     /// Which field was said where.
     said: Vec<(&'static str, usize)>,
+}
+
+/// A setting of a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Under `/proc/sys/net`, with the link's name in it.
+    pub path: String,
+    pub value: String,
+    /// Where it was said.
+    place: usize,
 }
 
 /// A row, in `ip`'s words behind the verb.
@@ -66,7 +80,15 @@ pub struct Line {
 impl Wanted {
     /// Puts together what files say. What is wrong is said with its place.
     pub fn of(said: Said) -> Result<Self, String> {
-        let mut wanted = Self::default();
+        Self::within(said, MAX_ROWS)
+    }
+
+    /// The same of so many links and rows at most.
+    pub fn within(said: Said, most: usize) -> Result<Self, String> {
+        let mut wanted = Self {
+            most,
+            ..Self::default()
+        };
         for (place, link) in said.links {
             let at = wanted.place(&place);
             let mut each = |link: file::Link| wanted.link(&link, at);
@@ -82,7 +104,7 @@ impl Wanted {
             let mut each = |row: Row| {
                 let line = line(object, row, at)?;
                 wanted.rows.push(line);
-                Ok(())
+                wanted.is_within()
             };
             match place.is_listed {
                 true => each(row),
@@ -91,6 +113,13 @@ impl Wanted {
             .map_err(|why| at_place(&place, &why))?;
         }
         Ok(wanted)
+    }
+
+    fn is_within(&self) -> Result<(), String> {
+        match self.links.len() + self.rows.len() <= self.most {
+            true => Ok(()),
+            false => Err(format!("more than {} links and rows in all", self.most)),
+        }
     }
 
     fn place(&mut self, place: &Place) -> usize {
@@ -106,8 +135,13 @@ impl Wanted {
 
     /// Where a link is said first.
     pub fn place_of(&self, at: usize) -> String {
-        let link = self.links.get(at);
-        let said = link.and_then(|link| link.said.first());
+        self.place_of_field(at, "name")
+    }
+
+    /// Where a field of a link is said first.
+    fn place_of_field(&self, at: usize, field: &str) -> String {
+        let said = self.links.get(at).map(|link| link.said.iter());
+        let said = said.and_then(|mut said| said.find(|(known, _)| *known == field));
         let place = said.and_then(|(_, at)| self.places.get(*at));
         place.map_or_else(|| "?".to_owned(), ToString::to_string)
     }
@@ -164,12 +198,13 @@ impl Wanted {
             }
         }
         for (path, value) in sysctl(said)? {
-            match link.sysctl.iter().find(|(known, _)| *known == path) {
-                Some((_, other)) if *other != value => {
-                    return Err(format!("{path} is to be {value}, and {other} elsewhere"));
+            match link.sysctl.iter().find(|known| known.path == path) {
+                Some(known) if known.value != value => {
+                    let (other, at) = (&known.value, &places[known.place]);
+                    return Err(format!("{path} is to be {value} here, and {other} at {at}"));
                 }
                 Some(_) => {}
-                None => link.sysctl.push((path, value)),
+                None => link.sysctl.push(Setting { path, value, place }),
             }
         }
         self.addresses(&said.name, &said.addresses, place)?;
@@ -181,11 +216,16 @@ impl Wanted {
                 return Err(format!("`{peer}` cannot be its own other end"));
             }
             let other = self.entry(peer)?;
+            let known = self.links[other].end_of.filter(|known| *known != at);
+            if let Some(known) = known {
+                return Err(format!(
+                    "`{peer}` is the other end of `{}` at {}",
+                    self.links[known].name,
+                    self.place_of(known)
+                ));
+            }
             let places = &self.places;
             let link = &mut self.links[other];
-            if link.end_of.is_some_and(|known| known != at) {
-                return Err(format!("`{peer}` is the other end of two links"));
-            }
             link.end_of = Some(at);
             let mut merge = Merge {
                 said: &mut link.said,
@@ -198,7 +238,7 @@ impl Wanted {
             merge.field("address", &mut link.address, address)?;
             self.addresses(peer, &said.peer_addresses, place)?;
         }
-        Ok(())
+        self.is_within()
     }
 
     fn addresses(&mut self, link: &str, texts: &[String], place: usize) -> Result<(), String> {
@@ -229,10 +269,11 @@ impl Wanted {
             if self.links[at].kind.is_some() {
                 let (end, maker) = (&self.links[at], &self.links[of]);
                 if end.kind != maker.kind || end.peer.as_ref() != Some(&maker.name) {
-                    let place = self.place_of(at);
+                    let place = self.place_of_field(at, "kind");
                     let (end, maker) = (&end.name, &maker.name);
                     return Err(format!(
-                        "{place}: `{end}` is the other end of `{maker}`, and says otherwise"
+                        "{place}: `{end}` is the other end of `{maker}` at {}, and says otherwise",
+                        self.place_of(of)
                     ));
                 }
                 let (first, later) = (at.min(of), at.max(of));
@@ -398,7 +439,6 @@ fn line(object: Object, mut row: Row, place: usize) -> Result<Line, String> {
     let mut words = String::new();
     if !row.is_empty() {
         words = match object {
-            Object::Fdb => fdb(row)?,
             Object::Addr => of_keys(object, &on_link(row)?)?,
             _ => of_keys(object, &Value::Object(row.into_iter().collect()))?,
         };
@@ -457,52 +497,6 @@ fn on_link(mut row: Row) -> Result<Value, String> {
     }
     let row: serde_json::Map<String, Value> = row.into_iter().collect();
     Ok(serde_json::json!({ "ifname": link, "addr_info": [row] }))
-}
-
-/// A forwarding entry as `bridge fdb` has it; read by [`super::fdb`].
-fn fdb(row: Row) -> Result<String, String> {
-    let mut words = String::new();
-    let mut put = |word: &str, value: &str| {
-        for part in [word, value] {
-            if !part.is_empty() {
-                if !words.is_empty() {
-                    words.push(' ');
-                }
-                words.push_str(part);
-            }
-        }
-    };
-    let scalar = |key: &str, value: &Value| match value {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(number) => Ok(number.to_string()),
-        _ => Err(format!("{key}: a plain value is expected")),
-    };
-    let mac = row.get("mac").ok_or("mac: the address is missing")?;
-    put("", &scalar("mac", mac)?);
-    for (key, value) in &row {
-        match key.as_str() {
-            "mac" => {}
-            "ifname" | "dev" => put("dev", &scalar(key, value)?),
-            "dst" | "vlan" | "port" | "vni" | "src_vni" | "nhid" => put(key, &scalar(key, value)?),
-            "viaIf" | "via" => put("via", &scalar(key, value)?),
-            "master" => put("master", ""),
-            "state" => put(&scalar(key, value)?, ""),
-            "flags" => {
-                for flag in value.as_array().into_iter().flatten() {
-                    let flag = flag.as_str().unwrap_or_default();
-                    if matches!(flag, "self" | "sticky" | "extern_learn" | "router") {
-                        put(flag, "");
-                    }
-                }
-            }
-            _ => {
-                return Err(format!(
-                    "key `{key}` of a forwarding entry is not understood"
-                ));
-            }
-        }
-    }
-    Ok(words)
 }
 
 #[cfg(test)]
@@ -569,7 +563,7 @@ mod tests {
             assert!(lines.iter().any(|line| line == wanted), "{line}: {wanted}");
         }
         assert!(
-            lines.contains(&"02:00:00:00:00:01 dev a master vlan 5".to_owned()),
+            lines.contains(&"02:00:00:00:00:01 dev a master br vlan 5".to_owned()),
             "{lines:?}"
         );
         assert!(
@@ -585,12 +579,52 @@ mod tests {
         let why = wanted(&[one, two]).unwrap_err();
         assert!(why.starts_with("f1:2: ") && why.contains("f0:1"), "{why}");
         assert!(wanted(&[one, one]).is_ok());
+        let setting = |value| format!("[[link]]\nname = \"a\"\nsysctl.ipv4.rp_filter = {value}\n");
+        let why = wanted(&[&setting(1), &setting(2)]).unwrap_err();
+        assert!(
+            why.starts_with("f1:1: ") && why.contains("1 at f0:1"),
+            "{why}"
+        );
+        let pair = |name| format!("[[link]]\nname = \"{name}\"\nkind = \"veth\"\npeer = \"p\"\n");
+        let why = wanted(&[&pair("a"), &pair("b")]).unwrap_err();
+        assert!(
+            why.starts_with("f1:1: ") && why.contains("`a` at f0:1"),
+            "{why}"
+        );
+        let end = "[[link]]\nname = \"p\"\nkind = \"bridge\"\n";
+        let why = wanted(&[&pair("a"), end]).unwrap_err();
+        assert!(why.contains("f0:1") && why.contains("f1:1"), "{why}");
         let other = "[[link]]\nname = \"a\"\nup = true\n";
         let merged = wanted(&[one, other]).unwrap();
         assert_eq!(
             (merged.links[0].mtu, merged.links[0].up),
             (Some(1400), Some(true))
         );
+    }
+
+    #[test]
+    fn of_links_and_rows_there_are_so_many_at_most() {
+        let text = "[[link]]\nname = \"a{1..2}\"\nkind = \"bridge\"\naddresses = \"10.0.{}.1/24\"\n\
+            [[rule]]\npriority = \"{1..3}\"\ntable = 7\n";
+        let within = |most| {
+            let mut said = Said::default();
+            parse(&"f".into(), text, &mut said).unwrap();
+            Wanted::within(said, most)
+        };
+        assert_eq!(within(7).unwrap().rows.len(), 5);
+        let why = within(6).unwrap_err();
+        assert_eq!(why, "f:5: more than 6 links and rows in all");
+        assert!(within(3).unwrap_err().starts_with("f:1: "));
+    }
+
+    #[test]
+    fn a_pattern_stands_for_a_hundred_thousand_links() {
+        let wanted = wanted(&["[[link]]\nname = \"a{1..100000}\"\nkind = \"bridge\"\n\
+            addresses = \"10.{/65536}.{/256%256}.{%256}/32\"\n"])
+        .unwrap();
+        assert_eq!((wanted.links.len(), wanted.rows.len()), (100_000, 100_000));
+        assert_eq!(&*wanted.links[99_999].name, "a100000");
+        assert_eq!(wanted.rows[99_999].words, "10.1.134.160/32 dev a100000");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::apply::{Counts, carry_out_all};
 use super::look::{look, wanted};
 use super::wanted::Wanted;
 use super::{Job, keep, shown};
-use crate::links::complain;
+use crate::complaint::complain;
 
 /// Changes of the kernel's come in bursts: so long is waited for the rest.
 const SETTLES: Duration = Duration::from_millis(100);

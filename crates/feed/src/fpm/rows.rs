@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use netlink::Malformed;
 use netlink::decode::{Decoded, Item, Operation, decode};
 use netlink::message::Message;
-use table::row::route::{flag, table_id};
+use table::row::route::{flag, hop_flag, table_id};
 use table::{Feeder, Nexthop, Route, TableFull};
 
 use super::acknowledging::Place;
@@ -106,6 +106,10 @@ impl Rows {
     fn route(&mut self, is_new: bool, mut row: Route) -> Result<(), TableFull> {
         // Ours to say, not the peer's: nobody has offloaded it.
         row.body.flags &= !(flag::OFFLOAD | flag::OFFLOAD_FAILED | flag::TRAP | flag::CLONED);
+        for hop in row.body.next_hops.as_mut_slice() {
+            // The link tells it.
+            hop.flags &= !hop_flag::LINKDOWN;
+        }
         if !is_new {
             return placing::delete(&mut self.feeder, &row);
         }

@@ -135,7 +135,7 @@ const OWN: &[Section] = &[
     },
     Section {
         head: "[nat]",
-        about: "The translation of this host, for `/v1/nat/…` and metrics.",
+        about: "The translation of this host, for `/v1/nat/…`, metrics and SQL.",
         settings: &[Setting::usual(
             "control",
             "\"/run/fingerpost-nat.sock\"",

@@ -6,10 +6,17 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use linux::{Mirror, Namespace, Options};
-use query::Question;
-use serve::sql;
+use query::{Question, Translation};
+use serve::sql::{self, About};
 
 use super::{Answered, loaded};
+use crate::config;
+
+/// Where the translation is asked. It tells whom it wants, by who we are.
+fn translation() -> Translation {
+    let config = config::load_to_ask().map_err(|error| error.to_string())?;
+    sql::translation(config.nat.control.map(Arc::from), true)
+}
 
 /// Answers a statement.
 pub fn answer(
@@ -28,9 +35,14 @@ pub fn answer(
         source: Arc::new(mirror),
         feeder: None,
     };
-    let names = Arc::new(words::load());
+    let about = About {
+        namespace: &asked,
+        names: Arc::new(words::load()),
+        translation: translation(),
+        earlier: None,
+    };
     let limits = sql::limits(sql::MEMORY);
-    let answered = sql::answer(question, &asked, &names, &limits, || false, out)?;
+    let answered = query::answer(question, &about, &limits, || false, out)?;
     Ok(Answered {
         rows: answered.rows,
         incomplete: asked.incomplete(),

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd as _;
 
 use privileges::CapabilitySet;
+use words::batch::{UNTERMINATED, split};
 
 use super::session::{Session, complain};
 use super::stop::{FAILED, Stop, WRONG_WORDS, reason};
@@ -18,10 +19,6 @@ const NEEDED: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::SYS_PTRACE);
 
-/// What is said of a quote without its end.
-const UNTERMINATED: &str = "Unterminated quoted string";
-/// Words of a line at most, as `ip` has it.
-const MAX_WORDS: usize = 512;
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 1 << 17;
 /// Bytes of a line at most, with those that continue it.
@@ -39,22 +36,14 @@ pub fn run(session: &mut Session, file: &str, out: &mut impl Write) -> Result<u8
             ))
         })?
     };
-    if opened.metadata()?.is_dir() {
+    let kind = opened.metadata()?;
+    if kind.is_dir() {
         return Err(Stop::NotBuilt(format!("-batch {file}, a directory")));
     }
     // Who wrote the lines may be another than who runs them.
     privileges::keep(NEEDED).map_err(io::Error::from)?;
-    lines(session, file, opened, out)
-}
-
-fn lines(
-    session: &mut Session,
-    file: &str,
-    input: impl Read,
-    out: &mut impl Write,
-) -> Result<u8, Stop> {
-    let input = &mut BufReader::with_capacity(READ_BYTES, input);
-    let ended = each_line(session, file, input, out);
+    let input = &mut BufReader::with_capacity(READ_BYTES, opened);
+    let ended = each_line(session, file, input, !kind.is_file(), out);
     session.settle()?;
     match ended {
         Ok(0) if session.has_failed => Ok(FAILED),
@@ -66,6 +55,7 @@ fn each_line(
     session: &mut Session,
     file: &str,
     input: &mut BufReader<impl Read>,
+    may_wait: bool,
     out: &mut impl Write,
 ) -> Result<u8, Stop> {
     let force = session.options.force;
@@ -73,7 +63,7 @@ fn each_line(
     let mut words = Vec::new();
     loop {
         // Nothing is left undone while it waits for lines.
-        if !input.buffer().contains(&b'\n') {
+        if may_wait && !input.buffer().contains(&b'\n') {
             session.settle()?;
         }
         if !next_line(input, &mut text, &mut number)? {
@@ -181,7 +171,7 @@ fn next_line(input: &mut impl BufRead, text: &mut String, number: &mut u64) -> R
                 "line {number} is longer than {MAX_LINE} bytes, with those that it continues"
             )));
         }
-        text.push_str(&table::text::of_octets(&bytes));
+        table::text::push_octets(&bytes, text);
         // A comment ends with its line, whatever it ends with.
         if let Some(line) = text.strip_suffix("\\\n").map(str::len) {
             text.truncate(line);
@@ -192,30 +182,6 @@ fn next_line(input: &mut impl BufRead, text: &mut String, number: &mut u64) -> R
     }
 }
 
-/// The words of a line: blanks between, quotes around those with blanks,
-/// `#` ends it.
-fn split(text: &str, words: &mut Vec<String>) -> Result<(), &'static str> {
-    words.clear();
-    // Wherever it stands, as `ip` has it.
-    let text = text.split('#').next().unwrap_or_default();
-    let mut rest = text.trim_start_matches([' ', '\t', '\r', '\n']);
-    while let Some(first) = rest.chars().next() {
-        if words.len() == MAX_WORDS {
-            return Err("Too many arguments to command");
-        }
-        let (word, after) = if first == '"' || first == '\'' {
-            let inside = rest.get(1..).unwrap_or_default();
-            inside.split_once(first).ok_or(UNTERMINATED)?
-        } else {
-            let end = rest.find([' ', '\t', '\r', '\n']).unwrap_or(rest.len());
-            rest.split_at(end)
-        };
-        words.push(word.to_owned());
-        rest = after.trim_start_matches([' ', '\t', '\r', '\n']);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,22 +190,6 @@ mod tests {
         let mut words = Vec::new();
         split(text, &mut words).unwrap();
         words
-    }
-
-    #[test]
-    fn lines_are_split_as_ip_splits_them() {
-        assert_eq!(
-            words("link add  x\ttype veth\n"),
-            ["link", "add", "x", "type", "veth"]
-        );
-        assert_eq!(
-            words("link set x alias \"a b\" up"),
-            ["link", "set", "x", "alias", "a b", "up"]
-        );
-        assert_eq!(words("  # nothing"), [""; 0]);
-        assert_eq!(words("route show # all"), ["route", "show"]);
-        assert_eq!(words("link show lo#a \"b\""), ["link", "show", "lo"]);
-        assert!(split("alias 'a b", &mut Vec::new()).is_err());
     }
 
     #[test]

@@ -258,6 +258,11 @@ fn of_rows(
     if !matches!(act, Some((_, Change(_)))) || matches!(object, Object::Link | Object::Fdb) {
         session.settle()?;
     }
+    let is_of_rows = !matches!(object, Object::Link | Object::Fdb);
+    let is_other = session.options.family.is_some() && session.family().is_none();
+    if matches!(act, Some((_, Change(_)))) && is_of_rows && is_other {
+        return Err(Stop::NotBuilt("a change of rows of this family".to_owned()));
+    }
     match act.map(|(_, act)| *act) {
         Some(Show) => show::show(session, object, rest, out),
         Some(Change(verb)) if object == Object::Link => match verb {

@@ -4,9 +4,10 @@
 //! the objects' files beside this one.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use words::NameFile;
+use words::line::spelt_out;
 
 use super::session::Session;
 use super::stop::{REFUSED, Stop};
@@ -152,8 +153,12 @@ pub struct Key {
     pub once: Option<&'static str>,
 }
 
-/// A word that must be whole.
+/// A word that must be whole. None begins with a digit, as addresses and
+/// numbers do, which are most words that are none ([`meant`]).
 pub const fn whole(name: &'static str, value: Value) -> Key {
+    if let [first, ..] = name.as_bytes() {
+        assert!(!first.is_ascii_digit(), "a word that begins with a digit");
+    }
     Key {
         name,
         abbreviates: false,
@@ -219,8 +224,14 @@ pub fn lists(said: &str) -> bool {
 
 /// The word that is meant.
 pub fn meant(keys: &'static [Key], said: &str) -> Option<&'static Key> {
+    let first = said.as_bytes().first();
+    if first.is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
     keys.iter().find(|key| {
-        if key.abbreviates {
+        if key.name.as_bytes().first() != first {
+            false
+        } else if key.abbreviates {
             begins(said, key.name)
         } else {
             key.name == said
@@ -374,9 +385,12 @@ fn encap<'a>(
     }
 }
 
+/// Bytes that a line seldom exceeds.
+const USUAL_LINE: usize = 128;
+
 /// The words as our own readers take them, with blanks between.
 pub fn line(told: &[Told<'_>]) -> String {
-    let mut line = String::new();
+    let mut line = String::with_capacity(USUAL_LINE);
     for told in told {
         let words = match told.key {
             Some(key) => {
@@ -408,33 +422,6 @@ pub fn spelt_as(value: Value, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// An IPv4 address with fewer than four octets, with the others, which are
-/// 0: `10.1` is 10.1.0.0 to `ip`. Other text as it is.
-pub fn spelt_out(text: &str) -> Cow<'_, str> {
-    let (bits, len) = match text.split_once('/') {
-        Some((bits, len)) => (bits, Some(len)),
-        None => (text, None),
-    };
-    let parts: Vec<&str> = bits.split('.').collect();
-    let octet = |part: &&str| {
-        let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
-        part.parse::<u8>().ok().filter(|_| is_number)
-    };
-    let octets: Option<Vec<u8>> = parts.iter().map(octet).collect();
-    let Some(mut octets) = octets.filter(|octets| (1..4).contains(&octets.len())) else {
-        return text.into();
-    };
-    octets.resize(4, 0);
-    let Ok(octets) = <[u8; 4]>::try_from(octets) else {
-        return text.into();
-    };
-    let address = Ipv4Addr::from(octets);
-    match len {
-        Some(len) => format!("{address}/{len}").into(),
-        None => address.to_string().into(),
-    }
-}
-
 /// Whether `ip` would read an octet as an octal or hexadecimal number, which
 /// nobody means.
 fn has_odd_octet(text: &str) -> bool {
@@ -451,15 +438,18 @@ fn check_beside(
     told: &[Told<'_>],
     session: &mut Session,
 ) -> Result<(), Stop> {
-    let before = told.iter().find(|told| told.key.is_none());
-    let family = before.and_then(|told| words::line::prefix(told.said, None).ok());
     let is_plain = !matches!(text, "inet" | "inet6");
-    match (value, family.filter(|prefix| prefix.prefix_len() > 0)) {
-        (Value::Address, Some(prefix)) if session.family().is_none() && is_plain => {
+    if !matches!(value, Value::Address) || !is_plain || session.family().is_some() {
+        return check(value, text, session);
+    }
+    let before = told.iter().find(|told| told.key.is_none());
+    let prefix = before.and_then(|told| words::line::prefix(told.said, None).ok());
+    match prefix.filter(|prefix| prefix.prefix_len() > 0) {
+        Some(prefix) => {
             let family = words::line::family_of(prefix.addr());
             address(text, Some(family)).map(drop)
         }
-        _ => check(value, text, session),
+        None => check(value, text, session),
     }
 }
 
@@ -545,10 +535,13 @@ pub fn address(text: &str, family: Option<u8>) -> Result<IpAddr, Stop> {
             "Error: {what} address is expected rather than \"{text}\"."
         ))
     };
-    if matches!(text, "default" | "any" | "all") || has_odd_octet(text) {
-        return Err(Stop::NotBuilt(format!("the address {text}")));
+    let mut read = words::line::address(text);
+    if read.is_none() {
+        if matches!(text, "default" | "any" | "all") || has_odd_octet(text) {
+            return Err(Stop::NotBuilt(format!("the address {text}")));
+        }
+        read = words::line::address(&spelt_out(text));
     }
-    let read = words::line::address(&spelt_out(text));
     match (read, family) {
         (Some(address), Some(family)) if words::line::family_of(address) != family => {
             Err(expected(name_of(Some(family))))
@@ -568,10 +561,13 @@ pub fn prefix(text: &str, family: Option<u8>) -> Result<ipnet::IpNet, Stop> {
             "Error: {what} prefix is expected rather than \"{text}\"."
         ))
     };
-    if has_odd_octet(text) {
-        return Err(Stop::NotBuilt(format!("the prefix {text}")));
-    }
-    let read = words::line::prefix(&spelt_out(text), family).map_err(|_| expected())?;
+    let read = match words::line::plain_prefix(text) {
+        Some(read) => read,
+        None if has_odd_octet(text) => {
+            return Err(Stop::NotBuilt(format!("the prefix {text}")));
+        }
+        None => words::line::prefix(&spelt_out(text), family).map_err(|_| expected())?,
+    };
     let is_word = text.starts_with(|first: char| first.is_ascii_alphabetic());
     match family {
         Some(table::AF_INET6) if !text.contains(':') && !is_word => Err(expected()),

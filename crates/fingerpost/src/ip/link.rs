@@ -128,7 +128,8 @@ pub fn set(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
     }
     settings.name = line.renamed.map(Into::into);
     settings.group = line.group;
-    let index = match (line.name, line.group) {
+    // Without `dev` the new name is the link's own.
+    let index = match (line.name.or(line.renamed), line.group) {
         (Some(name), _) => session.index(name)?,
         (None, Some(_)) => 0,
         (None, None) => return Err(no_dev()),
@@ -247,6 +248,16 @@ pub fn add(session: &mut Session, arguments: &[String]) -> Result<(), Stop> {
     let settings = line.settings;
     if settings.flags_changed != 0 || settings.addr_gen_mode.is_some() {
         return Err(Stop::NotBuilt("a flag, of a link that is made".to_owned()));
+    }
+    let limits = [
+        settings.gso_max_size,
+        settings.gso_max_segs,
+        settings.gro_max_size,
+    ];
+    let switches = [settings.proto_down, settings.carrier];
+    if limits.iter().any(Option::is_some) || switches.iter().any(Option::is_some) {
+        let what = "a limit of offloading, protodown or carrier, of a link that is made";
+        return Err(Stop::NotBuilt(what.to_owned()));
     }
     let kind = kind_of(session, kind, words)?;
     let link = NewLink {

@@ -2,6 +2,8 @@
 //! whole, are read by `words` and sent as one request. Called by the table
 //! of commands.
 
+use std::borrow::Cow;
+
 use change::rows::Asked;
 use netlink::decode::{self, Item};
 use netlink::request::Dump;
@@ -227,11 +229,6 @@ pub fn change(
         session.settle()?;
     }
     let asked = read(session, object, verb, arguments)?;
-    if object == Object::Neigh {
-        // `ip` leaves at once after a refusal, so none waits for others.
-        session.settle()?;
-        return session.change_now(&asked).map_err(Stop::leaves);
-    }
     session.change(asked)
 }
 
@@ -242,10 +239,8 @@ fn read(
     verb: Verb,
     arguments: &[String],
 ) -> Result<Asked, Stop> {
-    let arguments = match object {
-        Object::Route => cut_to_length(arguments),
-        _ => arguments.to_vec(),
-    };
+    let cut = (object == Object::Route).then(|| cut_to_length(arguments));
+    let arguments = cut.flatten().map_or(Cow::Borrowed(arguments), Cow::Owned);
     let mut told = grammar::read(keys(object), &arguments, session)?;
     if object == Object::Route {
         route_words(verb, &told, session)?;
@@ -260,7 +255,7 @@ fn read(
         told.retain(|told| !(told.said == "unicast" && told.key.is_none()));
     }
     if object == Object::Addr {
-        lifetimes(&told)?;
+        lifetimes(&told, session)?;
         // Two addresses have none beside them.
         let is_small = |told: &Told<'_>| told.value.ends_with("/31") || told.value.ends_with("/32");
         if told
@@ -331,16 +326,21 @@ fn as_ip_asks(asked: &mut Asked, verb: Verb, told: &[Told<'_>]) {
 }
 
 /// Prefixes of IPv6 without the bits beyond their lengths, as the kernel
-/// takes them.
-fn cut_to_length(arguments: &[String]) -> Vec<String> {
-    let cut = |word: &String| {
-        let net: ipnet::IpNet = word.parse().ok()?;
-        (word.contains(':') && net.trunc() != net).then(|| net.trunc().to_string())
-    };
-    let cut = arguments
-        .iter()
-        .map(|word| cut(word).unwrap_or_else(|| word.clone()));
-    cut.collect()
+/// takes them; `None`: no word is one that has such bits.
+fn cut_to_length(arguments: &[String]) -> Option<Vec<String>> {
+    let mut cut = None;
+    for (place, word) in arguments.iter().enumerate() {
+        let net = word.contains(':').then(|| word.parse::<ipnet::IpNet>());
+        if let Some(Ok(net)) = net
+            && net.trunc() != net
+        {
+            let words = cut.get_or_insert_with(|| arguments.to_vec());
+            if let Some(word) = words.get_mut(place) {
+                *word = net.trunc().to_string();
+            }
+        }
+    }
+    cut
 }
 
 /// What `ip` says of a route's words that each alone are right.
@@ -552,7 +552,7 @@ fn group(text: &str) -> Result<(), Stop> {
 
 /// A deadline that is none, or lies behind another; a broadcast address that
 /// is none, and words that are IPv6's.
-fn lifetimes(told: &[Told<'_>]) -> Result<(), Stop> {
+fn lifetimes(told: &[Told<'_>], session: &mut Session) -> Result<(), Stop> {
     for told in told {
         let name = told.key.map_or("", |key| key.means);
         let is_lifetime = matches!(name, "valid_lft" | "preferred_lft");
@@ -563,7 +563,7 @@ fn lifetimes(told: &[Told<'_>]) -> Result<(), Stop> {
             return Err(Stop::failed("valid_lft is zero"));
         }
     }
-    broadcast(told)?;
+    broadcast(told, session)?;
     let seconds = |word: &str| {
         let told = told.iter().find(|told| told.is(word))?;
         Some(match told.value {
@@ -579,7 +579,7 @@ fn lifetimes(told: &[Told<'_>]) -> Result<(), Stop> {
 }
 
 /// `+` and `-`, or an address of IPv4, beside an address of IPv4.
-fn broadcast(told: &[Told<'_>]) -> Result<(), Stop> {
+fn broadcast(told: &[Told<'_>], session: &mut Session) -> Result<(), Stop> {
     let is_address = |told: &&Told<'_>| told.key.is_none() || told.is("local");
     let is_v6 = told
         .iter()
@@ -598,6 +598,7 @@ fn broadcast(told: &[Told<'_>]) -> Result<(), Stop> {
     }
     for name in ["home", "nodad", "mngtmpaddr"] {
         if !is_v6 && told.iter().any(|told| told.is(name)) {
+            session.settle()?;
             super::session::complain(&format!(
                 "Warning: {name} option can be set only for IPv6 addresses"
             ));

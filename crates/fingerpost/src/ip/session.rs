@@ -4,19 +4,16 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use change::rows::{Asked, Lookup, message};
+use change::rows::{Asked, Lookup};
 use linux::Namespace;
-use linux::bulk::{self, Bulk, Heard, PACK_REQUESTS};
-use linux::step::Step;
+use netlink::decode::Item;
 use table::{AF_INET, AF_INET6};
 use words::{Context, Links as _, Names, Verb};
 
 use super::Tool;
 use super::options::Options;
+use super::sending::{Beside, Failed, Order, Outcome, Pack, Sender, request};
 use super::stop::{REFUSED, Stop};
-
-/// What is said of a change whose answer did not come.
-const LOST: &str = "the kernel's answer was lost; look whether the change was made";
 
 /// What the lines of one run share.
 pub struct Session {
@@ -32,10 +29,12 @@ pub struct Session {
     pub is_batch: bool,
     /// The line of a batch that is being done.
     pub line: u64,
-    /// A line failed that was sent with others ([`Session::settle`]).
+    /// A line failed, and the batch went on ([`Session::settle`]).
     pub has_failed: bool,
-    /// What waits to be sent together, and the lines it is of.
-    waiting: Vec<(Asked, u64)>,
+    /// Changes that have been read and not sent.
+    waiting: Pack,
+    /// What sends while lines are read.
+    beside: Option<Beside>,
     kernel: Option<Kernel>,
     netns: HashMap<String, Namespace>,
 }
@@ -45,9 +44,7 @@ pub struct Kernel {
     /// Names of links.
     pub lookup: Lookup,
     /// Changes.
-    pub step: Step,
-    /// Changes of a batch that goes on after failures.
-    bulk: Option<Bulk<'static>>,
+    sender: Sender,
 }
 
 impl Session {
@@ -65,7 +62,8 @@ impl Session {
             names: words::load(),
             line: 0,
             has_failed: false,
-            waiting: Vec::new(),
+            waiting: Pack::default(),
+            beside: None,
             kernel: None,
             netns: HashMap::new(),
         })
@@ -83,8 +81,7 @@ impl Session {
         if self.kernel.is_none() {
             self.kernel = Some(Kernel {
                 lookup: Lookup::new(&self.namespace)?,
-                step: Step::open(&self.namespace)?,
-                bulk: None,
+                sender: Sender::open(&self.namespace)?,
             });
         }
         self.kernel
@@ -200,7 +197,7 @@ impl Session {
     /// Sends a change; waits for nothing in a batch.
     pub fn apply(&mut self, change: impl FnOnce(u32, &mut Vec<u8>)) -> Result<(), Stop> {
         let is_batch = self.is_batch;
-        let step = &mut self.kernel()?.step;
+        let step = self.kernel()?.sender.step();
         let answered = match is_batch {
             true => step.apply(change)?,
             false => step.acknowledged(change)?,
@@ -208,27 +205,30 @@ impl Session {
         answered.map_err(|refusal| Stop::refused(&refusal))
     }
 
-    /// Sends the change of a row. Where a failure does not end the batch it
-    /// waits for others, up to [`Session::settle`].
+    /// Sends the change of a row. In a batch it waits for others, up to
+    /// [`Session::settle`]; an error may be that of a line before it.
     pub fn change(&mut self, asked: Asked) -> Result<(), Stop> {
-        if self.is_batch && self.options.force {
-            self.waiting.push((asked, self.line));
-            return match self.waiting.len() {
-                PACK_REQUESTS.. => self.settle(),
-                _ => Ok(()),
-            };
+        if !self.is_batch {
+            return self.change_now(&asked);
         }
-        self.change_now(&asked)
+        let order = match asked.item {
+            // `ip` leaves at once after a refusal of these.
+            Item::Neighbour(_) => Order::OneByOne,
+            _ if self.options.force => Order::Together,
+            _ => Order::OneByOne,
+        };
+        if !self.waiting.takes(order) {
+            self.hand_over()?;
+        }
+        self.waiting.put(order, asked, self.line);
+        match self.waiting.is_full() {
+            true => self.hand_over(),
+            false => Ok(()),
+        }
     }
 
-    /// Sends the change of a row, and waits for nothing before it.
-    pub fn change_now(&mut self, asked: &Asked) -> Result<(), Stop> {
-        let now = linux::mirror::now_millis();
-        self.apply(|sequence, out| {
-            // What does not fit a message is told as a request that the
-            // kernel does not take.
-            let _ = message(asked, sequence, now, out);
-        })
+    fn change_now(&mut self, asked: &Asked) -> Result<(), Stop> {
+        self.apply(request(asked, linux::mirror::now_millis()))
     }
 
     /// Whether one change waits, with none before it.
@@ -236,41 +236,62 @@ impl Session {
         self.waiting.len() == 1
     }
 
+    /// Has what waits sent while more is read.
+    fn hand_over(&mut self) -> Result<(), Stop> {
+        let beside = match &mut self.beside {
+            Some(beside) => beside,
+            None => match Beside::start(&self.namespace) {
+                Ok(started) => self.beside.insert(started),
+                // Threads may be short; then it is sent here.
+                Err(_) => return self.settle(),
+            },
+        };
+        beside.hand(std::mem::take(&mut self.waiting));
+        while let Some(sent) = self.beside.as_mut().and_then(Beside::heard) {
+            self.tell(sent)?;
+        }
+        Ok(())
+    }
+
     /// Sends what waits, and says what failed of it. Before anything else
     /// is done, said or waited for.
     pub fn settle(&mut self) -> Result<(), Stop> {
-        if self.waiting.is_empty() {
+        while let Some(sent) = self.beside.as_mut().and_then(Beside::wait) {
+            self.tell(sent)?;
+        }
+        if self.waiting.len() == 0 {
             return Ok(());
         }
-        let waiting = std::mem::take(&mut self.waiting);
-        let file = self.options.batch.clone().unwrap_or_default();
-        let namespace = self.namespace.clone();
-        let kernel = self.kernel()?;
-        let bulk = match &mut kernel.bulk {
-            Some(bulk) => bulk,
-            None => kernel
-                .bulk
-                .insert(Bulk::open(&namespace, bulk::Options::default())?),
-        };
-        let now = linux::mirror::now_millis();
-        let changes = waiting.iter().map(|(asked, _)| {
-            move |sequence: u32, out: &mut Vec<u8>| {
-                let _ = message(asked, sequence, now, out);
+        let pack = std::mem::take(&mut self.waiting);
+        let sent = self.kernel()?.sender.send(&pack);
+        self.tell(sent)
+    }
+
+    /// Says what failed of a pack. After an error nothing more is done of
+    /// what has been read.
+    fn tell(&mut self, sent: Result<Outcome, linux::Error>) -> Result<(), Stop> {
+        let told = sent.map_err(Stop::from).and_then(|sent| self.say(sent));
+        if told.is_err() {
+            self.waiting = Pack::default();
+            self.beside = None;
+        }
+        told
+    }
+
+    fn say(&mut self, sent: Outcome) -> Result<(), Stop> {
+        let file = self.options.batch.as_deref().unwrap_or_default();
+        for Failed { line, text, leaves } in sent.failed {
+            if leaves {
+                let status = REFUSED;
+                return Err(Stop::Left { status, text });
             }
-        });
-        let mut has_failed = false;
-        let mut failed = |place: usize, why: String| {
-            let line = waiting.get(place).map_or(0, |(_, line)| *line);
-            complain(&format!("{why}\nCommand failed {file}:{line}"));
-            has_failed = true;
-        };
-        bulk.run(changes, &mut |heard| match heard {
-            Heard::Refused(place, refusal) => failed(place, Stop::words_of(&refusal)),
-            Heard::Lost(place) => failed(place, LOST.to_owned()),
-            Heard::Done(_) | Heard::Echo(..) | Heard::Sent(_) => {}
-        })?;
-        self.has_failed |= has_failed;
-        Ok(())
+            complain(&format!("{text}\nCommand failed {file}:{line}"));
+            self.has_failed = true;
+        }
+        match sent.has_ended {
+            true => Err(Stop::Told),
+            false => Ok(()),
+        }
     }
 
     /// Names of links may lead elsewhere from now on.

@@ -498,9 +498,9 @@ fn said_for_us<'a>(
             }
         }
         (_, Some("from" | "to" | "root" | "match" | "exact" | "via" | "src")) => {
-            grammar::spelt_out(value)
+            words::line::spelt_out(value)
         }
-        (_, None) if flag != "dev" => grammar::spelt_out(value),
+        (_, None) if flag != "dev" => words::line::spelt_out(value),
         _ => value.into(),
     })
 }

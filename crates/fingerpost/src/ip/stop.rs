@@ -20,6 +20,8 @@ pub enum Stop {
         /// For standard error.
         text: String,
     },
+    /// A line before it failed, which has been said and ends the batch.
+    Told,
     /// A word of `ip` that is not built here.
     NotBuilt(String),
     /// Something else broke: a socket, standard output.
@@ -47,14 +49,6 @@ impl Stop {
         Self::Said {
             status: FAILED,
             text: text.into(),
-        }
-    }
-
-    /// The same, ending a batch too.
-    pub fn leaves(self) -> Self {
-        match self {
-            Self::Said { status, text } => Self::Left { status, text },
-            other => other,
         }
     }
 

@@ -6,29 +6,35 @@
 //! kept there is no answer, and an answer that may lack rows says so. Both
 //! end with status 3.
 
+mod earlier;
+
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use linux::Namespace as Kernels;
 use linux::recording::history::{self, Segment};
+use privileges::CapabilitySet;
 use serve::control::protocol::Ask;
 use serve::control::server::connection::{Failure, answer};
 use serve::namespace::Namespace;
 use serve::namespace_service::{DaemonGauges, NamespaceService};
+use serve::sql::{self, About};
 use serve::status::Answered;
 use table::{Limits, Phase};
 use view::Object;
 use words::calendar;
 
+use self::earlier::Before;
 use super::files::{self, Files, Opened};
 use super::playing::{End, Found, Reach, Recorded};
 use super::until::Until;
 use super::{OUTPUT_BYTES, OWN, answered_from};
-use crate::ask::{From, ended};
+use crate::ask::{self, From, ended};
 use crate::config;
 
 /// Where a history is unless said otherwise.
@@ -36,6 +42,9 @@ const USUAL: &str = "/var/lib/fingerpost/history";
 /// So long after a time its history is written: records wait a moment, and
 /// once a second one says that nothing is missing.
 const WRITTEN_AFTER: Duration = Duration::from_millis(1_300);
+/// Time that a statement may take here: it takes nobody else's, and a history
+/// may be long.
+const STATEMENT: Duration = Duration::from_secs(600);
 /// Segments opened behind the one of the time: one has a record that says
 /// how far it is known what was.
 const BEHIND: usize = 3;
@@ -45,11 +54,24 @@ const ATTEMPTS: usize = 5;
 const NAMED: usize = 20;
 
 /// Which namespace is asked about.
-struct Sought {
+#[derive(Debug, Clone)]
+pub struct Sought {
     /// As it is named; `None`: the current one.
     name: Option<String>,
     /// The one that it is now, where there is one.
     inode: Option<u64>,
+}
+
+impl Sought {
+    /// Whether it is the one that was called so, or had this inode. The
+    /// daemon's own is also meant by the name that errors give it.
+    fn is(&self, name: &str, inode: u64) -> bool {
+        let is_named = self
+            .name
+            .as_ref()
+            .is_some_and(|sought| sought == name || sought == called(name));
+        is_named || self.inode == Some(inode)
+    }
 }
 
 /// What was found at a time.
@@ -64,8 +86,22 @@ struct Past {
     known_until: u64,
 }
 
-/// Answers, and writes the answer.
-pub fn run(ask: &Ask, from: &From, at_micros: u64, out: &mut impl Write) -> Result<ExitCode> {
+/// Answers as of the time that is asked about, or now; writes the answer.
+pub fn run(ask: Ask, from: &From, out: &mut impl Write) -> Result<ExitCode> {
+    match from.at_micros {
+        Some(at) => Ok(ended(answer_at(&ask, from, at, out)?)),
+        None => ask::run(ask, from, out),
+    }
+}
+
+/// Answers as of a time, and writes the answer; why rows may be missing, or
+/// there is no answer.
+pub fn answer_at(
+    ask: &Ask,
+    from: &From,
+    at_micros: u64,
+    out: &mut impl Write,
+) -> Result<Option<String>> {
     let sought = sought(from)?;
     let (directory, limits) = configured(from)?;
     wait_for(&directory, at_micros);
@@ -74,17 +110,35 @@ pub fn run(ask: &Ask, from: &From, at_micros: u64, out: &mut impl Write) -> Resu
         let segments =
             history::segments(&directory).map_err(|error| unreadable(&directory, error))?;
         let Some(at) = chosen(&segments, at_micros) else {
-            return Ok(before_all(&directory, segments.first(), at_micros));
+            return Ok(Some(before_all(&directory, segments.first(), at_micros)));
         };
         match open(&segments, at) {
             Ok(opened) => {
-                privileges::give_up().context("cannot give up privileges")?;
-                return answered(ask, &sought, opened, limits, at_micros, out);
+                privileges::give_up_but(kept(ask)).context("cannot give up privileges")?;
+                let before = Before {
+                    directory,
+                    limits,
+                    sought,
+                    at_micros,
+                    lacks: Arc::default(),
+                };
+                return answered(ask, before, opened, out);
             }
             Err(error) => last = Err(error),
         }
     }
-    last.map(|()| ExitCode::FAILURE)
+    last.map(|()| Some("the history's files go faster than they are opened".to_owned()))
+}
+
+/// What is kept for an answer: files are opened while SQL's `events` are
+/// read, and may be another user's.
+fn kept(ask: &Ask) -> CapabilitySet {
+    match ask {
+        Ask::Sql(question) if question.statement.to_ascii_lowercase().contains("events") => {
+            CapabilitySet::DAC_READ_SEARCH
+        }
+        _ => CapabilitySet::empty(),
+    }
 }
 
 fn sought(from: &From) -> Result<Sought> {
@@ -102,12 +156,7 @@ fn sought(from: &From) -> Result<Sought> {
 
 /// Where the history is, and how many rows tables may have.
 fn configured(from: &From) -> Result<(PathBuf, Limits)> {
-    let config = match config::load(None) {
-        Ok(config) => config,
-        // Not everybody may read it.
-        Err(error) if error.is_forbidden() => config::Config::default(),
-        Err(error) => return Err(error.into()),
-    };
+    let config = config::load_to_ask()?;
     let directory = from.history.clone().or(config.history.directory);
     let directory = directory.unwrap_or_else(|| USUAL.into());
     Ok((directory, config.limits.limits()))
@@ -206,12 +255,11 @@ fn open(segments: &[Segment], at: usize) -> Result<Chosen> {
 
 fn answered(
     ask: &Ask,
-    sought: &Sought,
+    before: Before,
     chosen: Chosen,
-    limits: Limits,
-    at_micros: u64,
     out: &mut impl Write,
-) -> Result<ExitCode> {
+) -> Result<Option<String>> {
+    let (sought, limits, at_micros) = (&before.sought, before.limits, before.at_micros);
     let files = [chosen.at].into_iter().chain(chosen.behind);
     let mut past = replayed(files.collect(), sought, limits, at_micros);
     if let (Some(before), Some(again)) = (chosen.before, chosen.again)
@@ -223,7 +271,7 @@ fn answered(
         past = replayed(files.collect(), sought, limits, at_micros);
     }
     if let Some(why) = unknown(&past, at_micros, chosen.next_micros) {
-        return Ok(ended(Some(why)));
+        return Ok(Some(why));
     }
     let Past {
         found,
@@ -232,7 +280,7 @@ fn answered(
         ..
     } = past;
     let Some(found) = found else {
-        return Ok(ended(Some(not_there(sought, &names, at_micros))));
+        return Ok(Some(not_there(sought, &names, at_micros)));
     };
     let namespace = Namespace {
         name: (!found.name.is_empty()).then_some(found.name),
@@ -244,24 +292,18 @@ fn answered(
     };
     if let Phase::Ended(why) = namespace.source.status().phase {
         let at = time(at_micros);
-        return Ok(ended(Some(format!("it was not mirrored at {at}: {why}"))));
+        return Ok(Some(format!("it was not mirrored at {at}: {why}")));
     }
     let counters = namespace.tables().link_counters.taken_at_millis;
     let service = NamespaceService::new(namespace, DaemonGauges::default());
     let mut out = BufWriter::with_capacity(OUTPUT_BYTES, out);
-    let names = words::load();
-    let given = answer(
-        ask,
-        &service,
-        &names,
-        Answered::default(),
-        &|| true,
-        &mut out,
-    );
-    let given = match given {
-        Ok(given) => given,
-        Err(Failure::Told(message)) => bail!(message),
-        Err(Failure::Gone(error)) => return Err(error.into()),
+    let lacks = Arc::clone(&before.lacks);
+    let open = match ask {
+        Ask::Sql(question) => {
+            stated(question, service.namespace(), before, &mut out)?;
+            false
+        }
+        _ => given(ask, &service, &mut out)?,
     };
     out.flush()?;
     say_when(ask, at_micros, counters);
@@ -269,14 +311,49 @@ fn answered(
     let why = how.map(|how| format!("the answer may lack rows: the tables were {how} then"));
     let several =
         "the route has several ways, and which of them a packet took only the kernel knew";
-    let why = why.or_else(|| given.open.then(|| several.to_owned()));
-    Ok(ended(why.or_else(|| match reach {
+    let why = why.or_else(|| open.then(|| several.to_owned()));
+    let lacks = lacks
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .in_words();
+    Ok(why.or(lacks).or_else(|| match reach {
         Reach::Lost => Some(format!(
             "the answer may lack changes: events of about {} were lost",
             time(at_micros)
         )),
         _ => None,
-    })))
+    }))
+}
+
+/// Answers; whether only the kernel knew all of it.
+fn given(ask: &Ask, service: &NamespaceService, out: &mut impl Write) -> Result<bool> {
+    let names = words::load();
+    match answer(ask, service, &names, Answered::default(), &|| true, out) {
+        Ok(given) => Ok(given.open),
+        Err(Failure::Told(message)) => bail!(message),
+        Err(Failure::Gone(error)) => Err(error.into()),
+    }
+}
+
+/// Answers a statement, whose `events` reach back as far as the history.
+fn stated(
+    question: &query::Question,
+    namespace: &Namespace,
+    before: Before,
+    out: &mut impl Write,
+) -> Result<()> {
+    let about = About {
+        namespace,
+        names: Arc::new(words::load()),
+        translation: Err(sql::NOT_KEPT.to_owned()),
+        earlier: Some(Arc::new(before)),
+    };
+    let limits = query::Limits {
+        time: STATEMENT,
+        ..sql::limits(sql::MEMORY)
+    };
+    query::answer(question, &about, &limits, || false, out)?;
+    Ok(())
 }
 
 /// Says the time that an answer is true for.
@@ -351,16 +428,16 @@ fn unknown(past: &Past, at_micros: u64, next_micros: Option<u64>) -> Option<Stri
     }
 }
 
-fn before_all(directory: &Path, first: Option<&Segment>, at_micros: u64) -> ExitCode {
+fn before_all(directory: &Path, first: Option<&Segment>, at_micros: u64) -> String {
     let begins = match first {
         Some(first) => format!("begins at {}", time(first.begun_micros)),
         None => "is empty".to_owned(),
     };
-    ended(Some(format!(
+    format!(
         "the history does not know {}: that in {} {begins}",
         time(at_micros),
         directory.display()
-    )))
+    )
 }
 
 fn not_there(sought: &Sought, names: &[String], at_micros: u64) -> String {

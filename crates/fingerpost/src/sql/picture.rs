@@ -1,62 +1,29 @@
 //! The rows of a statement as a picture: the first column of numbers is the
-//! axis below, each other a line.
+//! axis below, each other a line. On a terminal, where a column of text tells
+//! rows apart or there is no second column of numbers, each row has bars.
 
-use std::fmt;
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use query::Question;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serve::control::protocol::Ask;
 use view::Format;
-use view::plot::{Plot, Series};
+use view::plot::{self, Plot, Series};
 
-use crate::ask::{self, From};
+use super::row::{Row, trimmed};
+use crate::ask::From;
+use crate::replay::past;
 
+/// Characters of a line, where no terminal says how many it has.
+const WIDTH: usize = 80;
 /// Rows of a picture at most.
 const MAX_ROWS: usize = 100_000;
-
-/// A row: its columns in the statement's order.
-#[derive(Debug, Default)]
-pub(super) struct Row(Vec<(String, Value)>);
-
-impl Row {
-    fn get(&self, name: &str) -> Option<&Value> {
-        let mut columns = self.0.iter();
-        columns.find(|(known, _)| known == name).map(|(_, it)| it)
-    }
-
-    fn names(&self) -> Vec<&String> {
-        self.0.iter().map(|(name, _)| name).collect()
-    }
-}
-
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Columns;
-
-        impl<'de> Visitor<'de> for Columns {
-            type Value = Row;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a row")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut columns: A) -> Result<Row, A::Error> {
-                let mut row = Row::default();
-                while let Some(column) = columns.next_entry()? {
-                    row.0.push(column);
-                }
-                Ok(row)
-            }
-        }
-
-        from.deserialize_map(Columns)
-    }
-}
+/// Why there is no picture.
+const NO_NUMBERS: &str = "there is nothing to draw: no column has numbers";
 
 /// The rows of a statement, and how the asking ended.
 pub(super) fn rows_of(statement: &str, from: &From) -> Result<(Vec<Row>, ExitCode)> {
@@ -70,7 +37,7 @@ pub(super) fn rows_of(statement: &str, from: &From) -> Result<(Vec<Row>, ExitCod
         explain: false,
     }));
     let mut text = Vec::new();
-    let ended = ask::run(ask, from, &mut text)?;
+    let ended = past::run(ask, from, &mut text)?;
     let rows = text
         .split(|octet| *octet == b'\n')
         .filter(|line| !line.is_empty());
@@ -84,28 +51,69 @@ pub(super) fn rows_of(statement: &str, from: &From) -> Result<(Vec<Row>, ExitCod
     Ok((rows, ended))
 }
 
-/// A statement without what ends it.
-fn trimmed(statement: &str) -> &str {
-    statement.trim().trim_end_matches(';')
-}
-
 /// Writes the picture.
 pub(super) fn write(statement: &str, rows: &[Row], file: &Path) -> Result<()> {
     let plot = plot(statement, rows)?;
     fs::write(file, plot.svg()).with_context(|| file.display().to_string())
 }
 
-fn plot(statement: &str, rows: &[Row]) -> Result<Plot> {
-    let number = |row: &Row, name: &str| row.get(name).and_then(Value::as_f64);
-    let names = rows.first().map(Row::names).unwrap_or_default();
-    let is_number = |name: &&&String| rows.iter().any(|row| number(row, name).is_some());
-    let names: Vec<&String> = names.iter().filter(is_number).copied().collect();
-    let [x, others @ ..] = names.as_slice() else {
-        bail!("there is nothing to draw: no column has numbers");
+/// Draws the picture with characters.
+pub(super) fn draw(rows: &[Row], out: &mut impl Write) -> Result<()> {
+    let winsize = rustix::termios::tcgetwinsize(io::stdout());
+    let width = winsize.map_or(0, |size| usize::from(size.ws_col));
+    let width = if width == 0 { WIDTH } else { width };
+    Ok(out.write_all(drawn(rows, width)?.as_bytes())?)
+}
+
+fn drawn(rows: &[Row], width: usize) -> Result<String> {
+    let names = names(rows);
+    let numbers = numbers(rows);
+    let [x, others @ ..] = numbers.as_slice() else {
+        bail!(NO_NUMBERS);
     };
-    if others.is_empty() {
-        bail!("there is nothing to draw over `{x}`: name a second column of numbers");
+    let texts: Vec<&&String> = names
+        .iter()
+        .filter(|name| !numbers.contains(name))
+        .collect();
+    if texts.is_empty() && !others.is_empty() {
+        return Ok(plot::lines(x, &series(rows, x, others), width));
     }
+    let label = |(at, row): (usize, &Row)| {
+        let text = |name: &&&String| {
+            row.get(name)
+                .and_then(Value::as_str)
+                .unwrap_or("-")
+                .to_owned()
+        };
+        match texts.is_empty() {
+            true => (at + 1).to_string(),
+            false => texts.iter().map(text).collect::<Vec<_>>().join(" "),
+        }
+    };
+    let labels: Vec<String> = rows.iter().enumerate().map(label).collect();
+    let bars = numbers.iter().map(|name| {
+        let of_row = |(label, row): (&String, &Row)| Some((label.clone(), number(row, name)?));
+        let values: Vec<(String, f64)> = labels.iter().zip(rows).filter_map(of_row).collect();
+        plot::bars(name, &values, width)
+    });
+    Ok(bars.collect::<Vec<_>>().join("\n"))
+}
+
+fn number(row: &Row, name: &str) -> Option<f64> {
+    row.get(name).and_then(Value::as_f64)
+}
+
+fn names(rows: &[Row]) -> Vec<&String> {
+    rows.first().map(Row::names).unwrap_or_default()
+}
+
+/// The columns of numbers.
+fn numbers(rows: &[Row]) -> Vec<&String> {
+    let is_number = |name: &&String| rows.iter().any(|row| number(row, name).is_some());
+    names(rows).into_iter().filter(is_number).collect()
+}
+
+fn series(rows: &[Row], x: &str, others: &[&String]) -> Vec<Series> {
     let series = others.iter().map(|name| Series {
         name: (*name).clone(),
         points: rows
@@ -113,7 +121,18 @@ fn plot(statement: &str, rows: &[Row]) -> Result<Plot> {
             .filter_map(|row| Some((number(row, x)?, number(row, name)?)))
             .collect(),
     });
-    let series: Vec<Series> = series.collect();
+    series.collect()
+}
+
+fn plot(statement: &str, rows: &[Row]) -> Result<Plot> {
+    let numbers = numbers(rows);
+    let [x, others @ ..] = numbers.as_slice() else {
+        bail!(NO_NUMBERS);
+    };
+    if others.is_empty() {
+        bail!("there is nothing to draw over `{x}`: name a second column of numbers");
+    }
+    let series = series(rows, x, others);
     let is_drawn = |(x, y): &(f64, f64)| *x > 0.0 && *y > 0.0;
     if !series.iter().any(|line| line.points.iter().any(is_drawn)) {
         bail!("there is nothing to draw: both axes are logarithmic, and nothing is above zero");
@@ -142,11 +161,22 @@ mod tests {
     #[test]
     fn numbers_are_drawn_over_the_first_of_them() {
         let some = rows("{\"dev\":\"a\",\"n\":1,\"m\":5}\n{\"dev\":\"b\",\"n\":2,\"m\":9}");
-        let drawn = plot("select  1", &some).unwrap();
-        assert_eq!((drawn.title.as_str(), drawn.x.as_str()), ("select 1", "n"));
-        assert_eq!(drawn.series.len(), 1);
-        assert_eq!(drawn.series[0].points, [(1.0, 5.0), (2.0, 9.0)]);
-        assert!(drawn.svg().contains("<svg"));
+        let lines = plot("select  1", &some).unwrap();
+        assert_eq!((lines.title.as_str(), lines.x.as_str()), ("select 1", "n"));
+        assert_eq!(lines.series.len(), 1);
+        assert_eq!(lines.series[0].points, [(1.0, 5.0), (2.0, 9.0)]);
+        assert!(lines.svg().contains("<svg"));
+        assert!(drawn(&rows("{\"dev\":\"a\"}"), 80).is_err());
+        let bars = drawn(&some, 40).unwrap();
+        assert_eq!(
+            bars,
+            "n\na            1 ████████████\nb            2 ████████████████████████\n\n\
+             m\na            5 █████████████▍\nb            9 ████████████████████████\n"
+        );
+        let lines = drawn(&rows("{\"n\":1,\"m\":0}\n{\"n\":2,\"m\":null}"), 80).unwrap();
+        assert!(lines.contains("* m"), "{lines}");
+        let one = drawn(&rows("{\"n\":7}"), 80).unwrap();
+        assert!(one.starts_with("n\n1 "), "{one}");
         for none in ["", "{\"dev\":\"a\"}", "{\"n\":1}", "{\"n\":1,\"m\":0}"] {
             assert!(plot("x", &rows(none)).is_err(), "{none}");
         }

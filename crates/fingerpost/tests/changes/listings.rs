@@ -2,7 +2,7 @@
 //! with `-o`, as JSON and as NDJSON, given back to a namespace that has
 //! nothing but the same links: `ip` tells the same of both.
 
-use lab::Netns;
+use lab::{HostSetting, Netns};
 use memory::Random;
 
 use super::common::{fingerpost, said};
@@ -251,6 +251,20 @@ impl Chance {
     }
 }
 
+/// From this many neighbours on, the kernel throws out those that are not
+/// permanent, `noarp` among them, whoever fills its one table for all
+/// namespaces: thousands of links that other tests make. Raised while held,
+/// where we may.
+fn neighbours_stay() -> [Option<HostSetting>; 4] {
+    [
+        "ipv4/neigh/default/gc_thresh2",
+        "ipv4/neigh/default/gc_thresh3",
+        "ipv6/neigh/default/gc_thresh2",
+        "ipv6/neigh/default/gc_thresh3",
+    ]
+    .map(|key| HostSetting::raise(&format!("net/{key}"), 1 << 17).ok())
+}
+
 /// Fills a namespace by chance; gives how many rows of each kind were made.
 fn filled(netns: &Netns, seed: u64) -> [usize; 5] {
     let mut chance = Chance(Random::new(seed));
@@ -341,6 +355,7 @@ fn give_back(from: &Netns, to: &Netns, form: &[&str]) {
 
 #[test]
 fn any_table_can_be_listed_and_given_back() {
+    let _stay = neighbours_stay();
     for seed in 0..ROUNDS {
         let Some(from) = linked("listed") else {
             return;
@@ -366,6 +381,227 @@ fn any_table_can_be_listed_and_given_back() {
                     "seed {seed}, {form:?}\nwanted:\n{lost}\nfound:\n{new}"
                 );
             }
+        }
+    }
+}
+
+/// `ff02::1`, which a bridge joins as soon as it is there.
+const OWN_GROUP: &str = "33:33:00:00:00:01";
+
+/// Where forwarding entries are: a bridge with two ports, and VXLANs that
+/// have remote ends. The bridge is down, so that it joins no groups.
+fn bridged(tag: &str) -> Option<Netns> {
+    let netns = linked(tag)?;
+    netns
+        .ip_batch(
+            "link add br0 index 110 address 02:00:00:00:02:01 type bridge\n\
+             link set em1 master br0\nlink set em2 master br0\n\
+             link add vx0 index 111 address 02:00:00:00:02:02 type vxlan id 7 dstport 4789\n\
+             link add vx1 index 112 address 02:00:00:00:02:03 type vxlan external dstport 4790\n\
+             link set vx0 up\nlink set vx1 up\n\
+             nexthop add id 5 via 192.0.2.9 fdb\nnexthop add id 6 group 5 fdb\n",
+        )
+        .unwrap();
+    Some(netns)
+}
+
+impl Chance {
+    fn entry(&mut self) -> String {
+        let mac = self.mac();
+        let state = self.of(&["permanent", "static"]);
+        let sticky = self.some(4, "sticky");
+        let vlan = self.some(4, "vlan 5");
+        match self.0.below(9) {
+            0 => format!("{mac} dev br0 self permanent"),
+            1 => format!("{mac} dev em2 self permanent"),
+            2 => format!("{mac} dev vx0 dst {} self permanent", self.v4()),
+            3 => format!(
+                "{mac} dev vx0 dst {} port 4791 vni 9 self static",
+                self.v4()
+            ),
+            4 => format!("{mac} dev vx0 dst {} self dynamic", self.v4()),
+            5 => format!(
+                "{mac} dev vx1 dst {} src_vni 33 vni 44 via em1 self",
+                self.v4()
+            ),
+            6 => format!("00:00:00:00:00:00 dev vx0 dst {} self permanent", self.v4()),
+            7 => format!("{mac} dev vx0 nhid 6 self permanent"),
+            _ => format!("{mac} dev {}{vlan} master {state}{sticky}", self.dev()),
+        }
+    }
+}
+
+/// All entries that the kernel did not make by itself.
+fn entries(netns: &Netns) -> Vec<String> {
+    let told = netns.run("bridge", &["-j", "-d", "fdb", "show"]).unwrap();
+    let told = told.replace("},{", "},\n{");
+    let lines = told.lines();
+    let lines = lines.map(|line| line.trim_matches(['[', ']', ',', ' ']).to_owned());
+    let mut all: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn forwarding_entries_can_be_listed_and_given_back() {
+    let Some(from) = bridged("entries") else {
+        return;
+    };
+    let mut chance = Chance(Random::new(11));
+    let lines: Vec<String> = (0..3 * ROWS).map(|_| chance.entry()).collect();
+    let output = fed(&from, &["fdb", "append", "--file", "-"], &lines.join("\n"));
+    let told = String::from_utf8_lossy(&output.stderr);
+    // A bridge that filters no VLANs, a kernel without next hops of VXLANs.
+    let refused = told.lines().filter(|line| line.contains("line ")).count();
+    assert!(!told.contains("not understood"), "{told}");
+    assert!(refused < ROWS, "{told}");
+    let wanted = entries(&from);
+    assert!(wanted.len() > 2 * ROWS, "{wanted:?}");
+    for form in FORMS {
+        let listing = said(fingerpost(&from, &[&["fdb", "-d"], form].concat()));
+        let to = bridged("again").unwrap();
+        let output = fed(&to, &["fdb", "append", "--file", "-"], &listing);
+        let told = String::from_utf8_lossy(&output.stderr);
+        for line in told.lines() {
+            // What each namespace begins with.
+            assert!(line.contains("there already"), "{form:?}: {line}");
+        }
+        // A bridge's own group is told as `self`, which makes an entry of it.
+        to.run("bridge", &["fdb", "del", OWN_GROUP, "dev", "br0", "self"])
+            .unwrap();
+        assert_eq!(entries(&to), wanted, "{form:?}");
+        // And all or nothing: what was there stays.
+        let atomic = ["fdb", "replace", "--atomic", "--file", "-"];
+        let input = "02:00:00:00:09:09 dev em1 master static\nfdb del 02:aa:aa:aa:aa:aa dev em1\n";
+        let output = fed(&to, &atomic, input);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(entries(&to), wanted);
+    }
+}
+
+/// Links of the kinds that this kernel has, and what is set of them, made by
+/// chance.
+fn some_links(chance: &mut Chance) -> String {
+    let mut batch = "link add base address 02:00:00:00:03:00 type bridge\n".to_owned();
+    for number in 1..=24 {
+        let kind = chance.of(&[
+            "type ifb",
+            "type bridge stp_state 1 priority 4096 mcast_querier 1",
+            "type bridge forward_delay 400 ageing_time 12000 mcast_snooping 0 no_linklocal_learn 1",
+            "type vxlan id {} dstport 4789 local 10.200.0.1 remote 10.200.0.2 nolearning tos 4",
+            "type vxlan id {} dstport 8472 group 239.1.1.1 dev base ttl 5 srcport 7000 7100",
+            "type vxlan id {} dstport 4790 local 2001:db8::1 remote 2001:db8::2 noudpcsum",
+            "type vxlan external dstport {}",
+            "link base type macvlan mode bridge",
+            "link base type macvlan mode private bcqueuelen 200",
+            "link base type macvtap mode vepa",
+            "type veth peer name p{}",
+        ]);
+        let (before, kind) = match kind.split_once("type ") {
+            Some((before, kind)) => (before, kind.replace("{}", &(4900 + number).to_string())),
+            None => ("", kind.to_owned()),
+        };
+        let mac = chance.mac();
+        batch += &format!("link add {before}name x{number} address {mac} type {kind}\n");
+        let may_be_port = kind.starts_with("ifb") || kind.starts_with("veth");
+        let is_port = may_be_port && chance.once_in(3);
+        for (many, words) in [
+            (2, "up".to_owned()),
+            // A port's goes on to its bridge, and from there to what is on it.
+            (if is_port { usize::MAX } else { 3 }, "mtu 1400".to_owned()),
+            (3, format!("txqueuelen {}", 100 + number)),
+            (3, format!("alias \"line {number}\"")),
+            (3, format!("group {number}")),
+        ] {
+            if chance.once_in(many) {
+                batch += &format!("link set x{number} {words}\n");
+            }
+        }
+        if is_port {
+            batch += &format!("link set x{number} master base\n");
+        }
+        if chance.once_in(4) {
+            batch += &format!("link property add dev x{number} altname other-{number}\n");
+        }
+    }
+    batch
+}
+
+/// What `ip` tells of links, without what is the kernel's own: its numbers,
+/// its timers, and what differs as they come up.
+fn told_of_links(netns: &Netns) -> Vec<String> {
+    const OWN: [&str; 14] = [
+        "ifindex",
+        // What the link below could do when they were made.
+        "tso_max_size",
+        "tso_max_segs",
+        "operstate",
+        "qdisc",
+        "promiscuity",
+        "allmulti",
+        "bridge_id",
+        "root_id",
+        "designated_port",
+        "id",
+        "no",
+        "state",
+        "topology_change",
+    ];
+    fn without(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(keys) => {
+                let is_vxlan = keys.contains_key("port_range");
+                keys.retain(|key, _| {
+                    let is_own = OWN.contains(&key.as_str()) && !(is_vxlan && key == "id");
+                    !is_own && !key.ends_with("_timer")
+                });
+                keys.values_mut().for_each(without);
+                keys.retain(|key, value| key != "altnames" || *value != serde_json::json!([]));
+            }
+            serde_json::Value::Array(all) => {
+                // A carrier comes and goes by itself; `apply` leaves a mark.
+                all.retain(|one| {
+                    let passing = ["NO-CARRIER", "LOWER_UP", "M-DOWN"];
+                    let is_own =
+                        |one: &str| passing.contains(&one) || one.starts_with("fingerpost.");
+                    !one.as_str().is_some_and(is_own)
+                });
+                all.iter_mut().for_each(without);
+            }
+            _ => {}
+        }
+    }
+    let text = netns.ip(&["-j", "-d", "link", "show"]).unwrap();
+    let mut all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    without(&mut all);
+    let rows = all.as_array().unwrap().iter();
+    let mut lines: Vec<String> = rows.map(ToString::to_string).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn links_can_be_listed_and_given_back() {
+    for seed in 0..ROUNDS {
+        let Some(from) = lab::skip::unless(Netns::new("links")) else {
+            return;
+        };
+        from.ip_batch(&some_links(&mut Chance(Random::new(seed))))
+            .unwrap();
+        let wanted = told_of_links(&from);
+        for form in ["--ndjson", "--json"] {
+            let listing = said(fingerpost(&from, &["link", "-d", form]));
+            let to = Netns::new("given").unwrap();
+            let journal = tempfile::tempdir().unwrap();
+            let journal = journal.path().join("journal").display().to_string();
+            let output = fed(&to, &["apply", "-", "--journal", &journal], &listing);
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{form}: {told}\n{listing}");
+            let found = told_of_links(&to);
+            for (wanted, found) in wanted.iter().zip(&found) {
+                assert_eq!(found, wanted, "seed {seed}, {form}");
+            }
+            assert_eq!(found.len(), wanted.len());
         }
     }
 }

@@ -48,7 +48,7 @@ fn now_millis() -> u64 {
 }
 
 #[test]
-#[ignore = "a chore: a million paths take a real bgpd minutes"]
+#[ignore = "a chore, minutes of a real bgpd: cargo test -p fingerpost --test feed -- --ignored million"]
 fn a_peer_of_four_with_a_million_paths_flaps() {
     let Some(netns) = at_rest("bmp-1m") else {
         return;

@@ -107,6 +107,137 @@ fn text<'a>(row: &'a Value, name: &str) -> &'a str {
 }
 
 #[test]
+fn sql_has_a_translation_s_tables_where_one_runs() {
+    let Some(trial) = Trial::new("sqlnat") else {
+        return;
+    };
+    let daemon = trial.daemon("");
+    let sql = |statement: &str| {
+        let mut command = trial.middle.command(program());
+        command
+            .args(["sql", statement, "--ndjson"])
+            .output()
+            .unwrap()
+    };
+    let rows = |statement: &str| {
+        let output = sql(statement);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{statement}: {complaint}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let row = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+        text.lines().map(row).collect::<Vec<Value>>()
+    };
+    let none = sql("select * from nat_flows");
+    let none = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(none.contains("is there a `nat run --control`"), "{none}");
+    assert_eq!(
+        rows("select count(*) as n from links where ifname = 'lo'")[0]["n"],
+        1
+    );
+    let mut nat = trial.translation();
+    wait_until(PATIENCE, "the flows", || {
+        trial.send(2, 700);
+        trial.send(3, 1_400);
+        (trial.count("flows?count") == 2_100).then_some(())
+    })
+    .unwrap();
+    let count = rows("select count(*) as n, count(distinct remote_port) as ports from nat_flows");
+    assert_eq!(
+        (&count[0]["n"], &count[0]["ports"]),
+        (&2_100.into(), &1_400.into())
+    );
+    let few = rows("select inside, count(*) as n from nat_flows group by inside order by n desc");
+    assert_eq!(
+        (text(&few[0], "inside"), &few[0]["n"]),
+        ("10.0.0.3", &1_400.into())
+    );
+    // Each table is what `/v1/nat/` tells, value by value.
+    for (table, path, names) in [
+        (
+            "nat_flows",
+            "flows?inside=10.0.0.2&limit=10000",
+            "protocol, state, inside, inside_port, alias, alias_port, remote, remote_port",
+        ),
+        ("nat_pools", "pools", "alias, blocks, free_blocks"),
+        (
+            "nat_subscribers",
+            "subscribers",
+            "subscriber, alias, blocks",
+        ),
+        (
+            "nat_blocks",
+            "blocks",
+            "subscriber, alias, first_port, last_port, used",
+        ),
+    ] {
+        let only = match table {
+            "nat_flows" => "where inside = '10.0.0.2'",
+            _ => "",
+        };
+        let told = rows(&format!("select {names} from {table} {only}"));
+        let expected = trial.ask(&format!("/v1/nat/{path}")).json();
+        let expected: Vec<Value> = expected
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                let some = names
+                    .split(", ")
+                    .map(|name| (name.to_owned(), row[name].clone()));
+                Value::Object(some.collect())
+            })
+            .collect();
+        assert!(!told.is_empty());
+        assert_eq!(told, expected, "{table}");
+    }
+    let one = rows(
+        "select sessions_udp, ports_udp from nat_subscribers where first_inside <= '10.0.0.3' and last_inside >= '10.0.0.3'",
+    );
+    assert_eq!(one[0]["sessions_udp"], 1_400);
+    for table in ["nat_mappings", "nat_leases", "nat_helpers"] {
+        let path = table.replace("nat_", "/v1/nat/");
+        let expected = trial.ask(&path).json();
+        assert_eq!(
+            rows(&format!("select * from {table}")).len(),
+            expected.as_array().unwrap().len()
+        );
+    }
+    let posted = |user: &[&str]| {
+        let mut curl = trial.middle.command("setpriv");
+        curl.args(user).args(["curl", "-sS", "-i", "-d"]);
+        curl.args([
+            "select inside from nat_flows limit 3",
+            "http://127.0.0.1:9797/v1/sql",
+        ]);
+        reply(&String::from_utf8(curl.output().unwrap().stdout).unwrap())
+    };
+    // Its thread lets all others go first, and may be late on a busy machine.
+    wait_until(PATIENCE, "the rows over HTTP", || {
+        let told = posted(&["--reuid=0"]);
+        let told = (told.status == 200).then(|| told.json())?;
+        (told.as_array().map(Vec::len) == Some(3)).then_some(())
+    })
+    .unwrap();
+    // Who talks to whom is not for everybody.
+    let stranger = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let refused = posted(&stranger);
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("is told to root"), "{refused:?}");
+    let mut as_stranger = trial.middle.command("setpriv");
+    as_stranger.args(stranger).arg(program());
+    let refused = as_stranger
+        .args(["sql", "select * from nat_flows"])
+        .output()
+        .unwrap();
+    assert!(!refused.status.success() && refused.stdout.is_empty());
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(why.contains("is told to root"), "{why}");
+    nat.signal(Signal::TERM).unwrap();
+    let _ = nat.wait(PATIENCE);
+    drop(daemon);
+}
+
+#[test]
 fn what_a_translation_has_is_told_page_by_page() {
     let Some(trial) = Trial::new("httpnat") else {
         return;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-use lab::{Child, wait_until};
+use lab::{Child, Netns, wait_until};
 
 use super::{ask, asked, get};
 use crate::common::PATIENCE;
@@ -94,21 +94,28 @@ fn prometheus_scrapes_it() {
         ("fingerpost_table_rows{table=\"nexthops\"}", "3"),
         ("fingerpost_mirror_drift_total", "0"),
     ] {
-        let asked = format!("query={query}");
         let mut last = String::new();
         let found = wait_until(PATIENCE, query, || {
-            let output = netns
-                .command("curl")
-                .args(["-s", "--max-time", "10", "-G", "--data-urlencode", &asked])
-                .arg("http://127.0.0.1:9790/api/v1/query")
-                .output()
-                .unwrap();
-            last = String::from_utf8_lossy(&output.stdout).into_owned();
+            last = prometheus_says(&netns, query);
             let json: serde_json::Value = serde_json::from_str(&last).ok()?;
             (json["data"]["result"][0]["value"][1] == value).then_some(())
         });
         let log = fs::read_to_string(directory.path().join("log")).unwrap();
         assert!(found.is_ok(), "{query}: {last}\n{log}");
+    }
+    // What the dashboard asks for is there, but for what has not happened.
+    let queries = queries_of_the_dashboard();
+    assert!(queries.len() > 12, "{queries:?}");
+    for query in &queries {
+        let mut last = String::new();
+        let found = wait_until(PATIENCE, query, || {
+            last = prometheus_says(&netns, query);
+            let json: serde_json::Value = serde_json::from_str(&last).ok()?;
+            assert_eq!(json["status"], "success", "{query}: {last}");
+            let is_there = !json["data"]["result"].as_array()?.is_empty();
+            (is_there || query.contains("> 0")).then_some(())
+        });
+        assert!(found.is_ok(), "{query}: {last}");
     }
     // No label names a prefix or a neighbour.
     assert!(!metrics.contains("10.9.0.7"), "{metrics}");
@@ -116,4 +123,35 @@ fn prometheus_scrapes_it() {
         ask(&netns, "/metrics", &[]).header("content-type"),
         Some("text/plain; version=0.0.4; charset=utf-8")
     );
+}
+
+/// What Prometheus answers to a query, as JSON.
+fn prometheus_says(netns: &Netns, query: &str) -> String {
+    let asked = format!("query={query}");
+    let output = netns
+        .command("curl")
+        .args(["-s", "--max-time", "10", "-G", "--data-urlencode", &asked])
+        .arg("http://127.0.0.1:9790/api/v1/query")
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The queries of the guide's dashboard, with what Grafana puts in the place
+/// of its variables.
+fn queries_of_the_dashboard() -> Vec<String> {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guide/grafana-dashboard.json"
+    );
+    let dashboard: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let queries = targets.map(|target| {
+        let query = target["expr"].as_str().unwrap();
+        let query = query.replace("$job", ".*").replace("$instance", ".*");
+        query.replace("$__rate_interval", "1m")
+    });
+    queries.collect()
 }

@@ -15,6 +15,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod batches;
 mod fallback;
 mod kinds;
 mod monitor;
@@ -49,11 +50,8 @@ fn odd_questions_are_answered_as_ip_answers_them() {
     table("odd questions", odd, true, 350);
 }
 
-/// Long, and longer where the kernel has kept entries of proxies that were
-/// made without a link: it shows them in namespaces that come later.
 #[test]
-#[ignore = "a chore: minutes, and a machine that no such entry was made on"]
 fn odd_changes_have_the_effect_that_ip_s_have() {
     let odd = include_str!("commands/odd-changing.txt");
-    table("odd changes", odd, false, 500);
+    table("odd changes", odd, false, 600);
 }

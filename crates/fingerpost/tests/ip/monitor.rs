@@ -3,8 +3,8 @@
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -361,6 +361,47 @@ fn a_file_of_messages_is_told_as_ip_tells_it() {
     assert_eq!((theirs.stderr, theirs.status), (ours.stderr, ours.status));
 }
 
+/// A program that says something until it is dropped.
+struct Said {
+    child: Child,
+    all: Arc<Mutex<String>>,
+}
+
+impl Said {
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut from = child.stdout.take().unwrap();
+        let all = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&all);
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(len @ 1..) = from.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..len]);
+                heard.lock().unwrap().push_str(&text);
+            }
+        });
+        Self { child, all }
+    }
+
+    fn has(&self, what: &str) -> bool {
+        self.all.lock().unwrap().contains(what)
+    }
+
+    /// The lines that are whole.
+    fn lines(&self) -> Vec<String> {
+        let all = self.all.lock().unwrap();
+        let whole = all.rfind('\n').map_or("", |end| &all[..end]);
+        whole.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// What happens to bridges while both listen.
 const OF_BRIDGES: [&str; 2] = [
     "link set v0 master br0\nlink set br0 up\nlink set v0 up\nlink set v1 up\n",
@@ -401,11 +442,21 @@ fn events_of_bridges_are_told_as_bridge_tells_them() {
         let of = |mut command: Command, before: &[&str]| {
             command.args(before);
             command.args(words.split(' '));
-            command.stdout(Stdio::piped()).spawn().unwrap()
+            Said::of(command)
         };
-        let mut theirs = of(netns.command("bridge"), &[]);
-        let mut ours = of(netns.command(program()), &["bridge"]);
-        listening(&netns, 2);
+        let theirs = of(netns.command("bridge"), &[]);
+        let ours = of(netns.command(program()), &["bridge"]);
+        // Theirs lists links on the socket where it listens, and leaves out
+        // what happens by then.
+        let mut mtu = 1300;
+        wait_until(PATIENCE, "both to listen", || {
+            mtu += 1;
+            netns
+                .ip(&["link", "set", "v2", "mtu", &mtu.to_string()])
+                .unwrap();
+            (theirs.has("v2@v3") && ours.has("v2@v3")).then_some(())
+        })
+        .unwrap();
         let batch = |program: &str, lines: &str| {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), lines).unwrap();
@@ -417,27 +468,21 @@ fn events_of_bridges_are_told_as_bridge_tells_them() {
         batch("ip", OF_BRIDGES[1]);
         // v3 is up.
         let is_last = |line: &str| line.contains("v3@") && line.contains(",UP");
-        let read = |child: &mut Child| {
-            let mut from = child.stdout.take().unwrap();
-            let (mut all, mut bytes) = (String::new(), [0; 4096]);
-            while !(all.ends_with('\n') && all.lines().any(is_last)) {
-                let len = from.read(&mut bytes).unwrap();
-                assert!(len > 0, "{all}");
-                all.push_str(&String::from_utf8_lossy(&bytes[..len]));
-            }
-            let _ = child.kill();
-            let _ = child.wait();
-            all
-        };
-        let lines = |all: String| -> Vec<String> {
+        wait_until(PATIENCE, "the last event", || {
+            let heard = [&theirs, &ours].map(|said| said.lines().iter().any(|line| is_last(line)));
+            (heard == [true; 2]).then_some(())
+        })
+        .unwrap();
+        let lines = |said: &Said| -> Vec<String> {
             // IPv6's own groups and entries, at the kernel's leisure; details
             // of a port stand on the line behind it.
-            let upto = all.lines().take_while(|line| !is_last(line));
+            let all = said.lines();
+            let upto = all.iter().take_while(|line| !is_last(line));
             let kept = upto.filter(|line| !passes(line) && !line.contains("v3"));
             // Whether the link below was up when either first asked for it.
             kept.map(|line| line.replace(",M-DOWN", "")).collect()
         };
-        let (theirs, ours) = (lines(read(&mut theirs)), lines(read(&mut ours)));
+        let (theirs, ours) = (lines(&theirs), lines(&ours));
         let differs = theirs.iter().zip(&ours).find(|(a, b)| a != b);
         assert_eq!(differs, None, "bridge {words}\n{}", ours.join("\n"));
         assert_eq!(theirs.len(), ours.len(), "bridge {words}");

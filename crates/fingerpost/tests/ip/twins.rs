@@ -38,6 +38,17 @@ pub enum Outcome {
     Different(String),
 }
 
+/// What a line of a table begins with.
+#[derive(PartialEq)]
+enum Mark {
+    /// Nothing: both do the same.
+    Alike,
+    /// `-`: it is refused by name.
+    Refused,
+    /// `~`: either, by what the kernel has.
+    ByKernel,
+}
+
 /// Runs a table; all its failures are told at once.
 /// `asks`: its commands have no effect to look for; `least` of them are to be
 /// alike.
@@ -56,23 +67,24 @@ pub fn table(name: &str, text: &str, asks: bool, least: usize) {
             twins.begin(situation);
             continue;
         }
-        let (marked, command) = match line.strip_prefix("- ") {
-            Some(command) => (true, command),
-            None => (false, line),
+        let (mark, command) = match line.split_at_checked(2) {
+            Some(("- ", command)) => (Mark::Refused, command),
+            Some(("~ ", command)) => (Mark::ByKernel, command),
+            _ => (Mark::Alike, line),
         };
         let place = number + 1;
-        match (twins.run(command, asks), marked) {
-            (Outcome::Alike { same_message }, false) => {
-                alike += 1;
-                said += usize::from(same_message);
-            }
-            (Outcome::Refused, true) => refused += 1,
-            (Outcome::Alike { .. }, true) => {
+        match (twins.run(command, asks), mark) {
+            (Outcome::Alike { .. }, Mark::Refused) => {
                 failures.push(format!(
                     "{place}: {command}\n  is built: take its mark away"
                 ));
             }
-            (Outcome::Refused, false) => {
+            (Outcome::Alike { same_message }, Mark::Alike | Mark::ByKernel) => {
+                alike += 1;
+                said += usize::from(same_message);
+            }
+            (Outcome::Refused, Mark::Refused | Mark::ByKernel) => refused += 1,
+            (Outcome::Refused, Mark::Alike) => {
                 failures.push(format!("{place}: {command}\n  is refused, and not marked"));
             }
             (Outcome::Different(how), _) => failures.push(format!("{place}: {command}\n{how}")),
@@ -240,9 +252,11 @@ impl Twins {
         // of its own) falls before a command in one and behind it in the
         // other: a difference is one if it comes each time from the beginning.
         for _ in 0..AGAIN {
-            if !matches!(outcome, Outcome::Different(_)) {
+            let Outcome::Different(how) = &outcome else {
                 break;
-            }
+            };
+            // Each costs as much as all before it: who waits sees which.
+            eprintln!("again: {command}\n{how}");
             self.again();
             outcome = self.ran(command, asks);
         }
@@ -382,7 +396,9 @@ fn in_order(lines: Vec<&str>) -> Vec<String> {
     let is_neighbour = |line: &str| {
         let states = ["PERMANENT", "NOARP", "STALE", "REACHABLE", "DELAY"];
         let text = states.iter().any(|state| line.trim_end().ends_with(state));
-        line.contains("\"lladdr\":") || text || line.contains(" lladdr ")
+        // One that has failed, or has no state, has no address either.
+        let is_bare = line.starts_with("{\"dst\":") && !line.contains("\"flags\":");
+        line.contains("\"lladdr\":") || is_bare || text || line.contains(" lladdr ")
     };
     let bare = |line: &str| line.trim_end_matches([']', ',']).to_owned();
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
@@ -409,6 +425,46 @@ fn stations(text: &str) -> Vec<String> {
         .filter(|address| address.len() == 17)
         .map(|address| format!("\"mac\":\"{address}\""))
         .collect()
+}
+
+/// What link-layer addresses of tables begin with, and those that are no
+/// station's; all others the kernel chose by chance.
+const SAID: [&str; 6] = ["02:00:00", "00:00:00", "01:", "33:33", "ff:ff", "de:ad"];
+
+/// What addresses of links at bridges begin with in the tables.
+const STATION: &str = "02:00:00:00:00:1";
+
+/// A text without what is chosen by chance: addresses of links that were made
+/// without one, and what follows from them.
+fn without_chance(text: &str) -> String {
+    let is_part = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b':';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| is_part(&byte)) {
+        let (before, from) = rest.split_at(at);
+        let len = from.bytes().take_while(is_part).count();
+        let (word, after) = from.split_at(len);
+        out.push_str(before);
+        let octets = word.split(':');
+        // A bridge's number has no leading zeros.
+        let is_number = out.ends_with('.');
+        let is_address = octets.clone().count() == 6
+            && octets.clone().all(|octet| (1..=2).contains(&octet.len()))
+            && (word.len() == 17 || is_number);
+        let is_chosen = is_address && !SAID.iter().any(|said| word.starts_with(said));
+        let is_local = word.starts_with("fe80::") && word.contains("ff:fe");
+        let is_known = word.starts_with("fe80::ff:fe00:");
+        // Of the tunnel that each namespace has from the beginning.
+        let is_permanent = out.ends_with("permaddr ") || out.ends_with("\"permaddr\":\"");
+        let is_tunnel_s = is_permanent && word.ends_with("::");
+        match is_chosen || is_address && is_number || is_local && !is_known || is_tunnel_s {
+            true => out.push_str("CHANCE"),
+            false => out.push_str(word),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// A text without what passes with time: rests of lifetimes, timers.
@@ -447,8 +503,11 @@ fn normal(text: &str) -> String {
     let stations = stations(&text);
     let passes = |line: &&str| {
         // What a bridge learns from whatever packet goes first.
-        let learned =
-            line.contains("\"state\":\"\"") && stations.iter().any(|mac| line.contains(mac));
+        let learned = line.contains("\"state\":\"\"")
+            && stations.iter().any(|mac| line.contains(mac))
+            || line.starts_with(STATION)
+                && line.contains(" master ")
+                && !["permanent", "static"].iter().any(|of| line.contains(of));
         // Groups that the kernel joins by itself.
         let group = ["01:00:5e", "33:33:"]
             .iter()
@@ -460,10 +519,17 @@ fn normal(text: &str) -> String {
             "fe80::/64 dev",
             "ff00::/8 dev",
         ];
-        learned || group && !line.contains("self") || own.iter().any(|own| line.contains(own))
+        let joined = line.contains("temp")
+            && ["grp ff02::", "\"grp\":\"ff02::"]
+                .iter()
+                .any(|of| line.contains(of));
+        learned
+            || joined
+            || group && !line.contains("self")
+            || own.iter().any(|own| line.contains(own))
     };
     let text: Vec<&str> = text.lines().filter(|line| !passes(line)).collect();
-    let text = in_order(text).join("\n");
+    let text = without_chance(&in_order(text).join("\n"));
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();
     'next: while let Some(first) = rest.chars().next() {

@@ -224,6 +224,106 @@ fn an_answer_says_its_time_and_counters_are_of_then() {
     up.end();
 }
 
+/// What happened to routes of 10.77.0.0/16 and its like, as SQL tells it at a
+/// time; and what is said beside it.
+fn events(netns: &Netns, kept: &Kept, micros: u64, when: &str) -> (Vec<String>, String) {
+    let statement = format!(
+        "select event, change ->> 'dst', change ->> 'dev' from events where object = 'route' and \
+         change ->> 'dst' like '10.77.%' {when} order by time_millis, event"
+    );
+    let output = asks(
+        netns,
+        &kept.history(),
+        micros,
+        &["sql", &statement, "--csv"],
+    );
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows = text.lines().skip(1).map(str::to_owned).collect();
+    (rows, complaint)
+}
+
+#[test]
+fn events_of_sql_reach_back_into_the_history() {
+    let Some(netns) = furnished("past-events") else {
+        return;
+    };
+    // Segments of some seconds at most, so that there are several.
+    let kept = Kept::new("");
+    let up = kept.up(&netns);
+    settled(&netns);
+    let begun = now_micros();
+    let happens = |batch: &str| {
+        change(&netns, batch);
+        settled(&netns);
+        let at = now_micros();
+        thread::sleep(Duration::from_millis(20));
+        at
+    };
+    let added = happens("route add 10.77.1.0/24 dev br0\nroute add 10.77.2.0/24 dev br0\n");
+    let deleted = happens("route del 10.77.1.0/24\n");
+    up.end();
+    // Nobody hears of this one.
+    change(&netns, "route add 10.77.3.0/24 dev br0\n");
+    let up = kept.up(&netns);
+    settled(&netns);
+    let again = happens("route del 10.77.2.0/24\n");
+    let (rows, complaint) = events(&netns, &kept, again, "");
+    let all = [
+        "added,10.77.1.0/24,br0",
+        "added,10.77.2.0/24,br0",
+        "deleted,10.77.1.0/24,br0",
+        "added,10.77.3.0/24,br0",
+        "deleted,10.77.2.0/24,br0",
+    ];
+    assert_eq!(rows, all, "{complaint}");
+    assert!(complaint.contains("once nothing was kept"), "{complaint}");
+    // Between two times, of the first run alone.
+    let when = |from: u64, until: u64| {
+        format!(
+            "and time_millis between {} and {}",
+            from / 1_000,
+            until / 1_000
+        )
+    };
+    let (rows, complaint) = events(&netns, &kept, again, &when(added, deleted));
+    assert_eq!(rows, all[2..3], "{complaint}");
+    assert!(!complaint.contains("may lack"), "{complaint}");
+    let (rows, _) = events(&netns, &kept, added, "");
+    assert_eq!(rows, all[..2], "up to the time that is asked about");
+    let (rows, complaint) = events(&netns, &kept, again, &when(1_000_000, added));
+    assert_eq!(rows, all[..2]);
+    assert!(complaint.contains("it begins at"), "{complaint}");
+    // The bounds are handed on: what lies outside is not looked at.
+    let bounded = format!(
+        "select * from events where time_millis <= {}",
+        begun / 1_000
+    );
+    let sql = ["sql", &*bounded, "--explain", "--ndjson"];
+    let explained = said(asks(&netns, &kept.history(), again, &sql));
+    assert!(explained.contains("time_millis <= ?"), "{explained}");
+    assert!(explained.contains("the history"), "{explained}");
+    let first: Value = serde_json::from_str(explained.lines().next().unwrap()).unwrap();
+    assert_eq!(first["rows_visited"], 0, "{explained}");
+    // Tables beside them are those of that time.
+    let beside = "select count(*) from routes where prefix = '10.77.2.0/24'";
+    let count = |micros| {
+        said(asks(
+            &netns,
+            &kept.history(),
+            micros,
+            &["sql", beside, "--csv"],
+        ))
+    };
+    assert_eq!(count(deleted).lines().nth(1), Some("1"));
+    assert_eq!(count(again).lines().nth(1), Some("0"));
+    let nat = ["sql", "select * from nat_flows"];
+    let nat = asks(&netns, &kept.history(), again, &nat);
+    let complaint = String::from_utf8_lossy(&nat.stderr);
+    assert!(complaint.contains("no part of a recording"), "{complaint}");
+    up.end();
+}
+
 #[test]
 fn what_was_written_before_a_kill_counts_and_a_torn_tail_is_told() {
     let Some(netns) = furnished("past-kill") else {

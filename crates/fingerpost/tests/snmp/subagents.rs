@@ -142,7 +142,9 @@ fn frr_keepalived_and_lldpd_are_walked_as_one_tree_with_ours() {
     let receiver = receiver.unwrap().unwrap();
     let daemon = master(
         &world,
-        "[[snmp.community]]\nname = 'public'\n\
+        // On a loaded machine a second may be too short for a daemon.
+        "agentx_master_timeout_ms = 10000\n\
+         [[snmp.community]]\nname = 'public'\n\
          [[snmp.community]]\nname = 'blind'\nview = 'blind'\n\
          [snmp.view]\nblind = ['1.3.6.1.2.1', '!1.3.6.1.2.1.15']\n\
          [[snmp.target]]\naddress = '127.0.0.1:2001'\n",

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::*;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Both states. The links' addresses are said, so that they can be compared.
 const OLD: &str = r#"
@@ -126,6 +126,22 @@ impl Two {
         state(&self.netns)
     }
 
+    /// The keepers of its journals.
+    fn keepers(&self) -> Vec<Pid> {
+        let journal = self.files.path().join("journal").display().to_string();
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_keeper = |number: &i32| {
+            let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+            let words: Vec<&[u8]> = line.split(|octet| *octet == 0).collect();
+            words.contains(&journal.as_bytes()) && words.contains(&b"--keep".as_slice())
+        };
+        numbers
+            .filter(is_keeper)
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+
     fn back(&self) {
         let old = self.files.path().join("old.toml");
         said(self.files.apply(&self.netns, &old, &["--prune"]));
@@ -178,12 +194,12 @@ fn back_to_old(two: &Two) {
 }
 
 #[test]
-fn what_is_not_confirmed_is_taken_back_even_if_the_session_dies() {
+fn what_is_not_confirmed_is_taken_back() {
     let Some(two) = two("sconf") else { return };
     // Nobody says anything.
     let applied = two
         .files
-        .apply(&two.netns, &two.new, &["--prune", "--confirm", "1500ms"]);
+        .apply(&two.netns, &two.new, &["--prune", "--confirm", "8s"]);
     said(applied);
     assert_eq!(state(&two.netns), two.new_state);
     // Another is refused meanwhile.
@@ -194,19 +210,6 @@ fn what_is_not_confirmed_is_taken_back_even_if_the_session_dies() {
         "{why}"
     );
     assert_eq!(two.settled(), two.old_state);
-
-    // The session dies, whenever: its process group gets SIGHUP, then SIGKILL.
-    for moment in 0..4 {
-        let mut command = two.command(&["--confirm", "700ms"]);
-        command.process_group(0);
-        let mut applier = command.spawn().unwrap();
-        std::thread::sleep(two.took * moment / 3);
-        let group = Pid::from_child(&applier);
-        let _ = kill_process_group(group, Signal::HUP);
-        let _ = kill_process_group(group, Signal::KILL);
-        applier.wait().unwrap();
-        assert_eq!(two.settled(), two.old_state, "moment {moment}");
-    }
 
     // It is confirmed: it stays.
     said(
@@ -225,6 +228,63 @@ fn what_is_not_confirmed_is_taken_back_even_if_the_session_dies() {
     assert!(!confirm.output().unwrap().status.success());
 }
 
+/// Kills an applier, and who else is told, at each of some moments; each
+/// time it is as it was, or, where that may be, as it was to become.
+fn killed(two: &Two, more: &[&str], how: &dyn Fn(&std::process::Child), may_be_new: bool) {
+    for moment in 0..moments() {
+        let mut command = two.command(more);
+        command.process_group(0);
+        let mut applier = command.spawn().unwrap();
+        // Spread over the time that it takes, and a little beyond; in no
+        // order, so that a trend of the machine's does not matter.
+        let part = moment * 37 % moments();
+        std::thread::sleep(two.took * part * 5 / (moments() * 4));
+        how(&applier);
+        applier.wait().unwrap();
+        let now = two.settled();
+        if now != two.old_state {
+            assert!(
+                may_be_new && now == two.new_state,
+                "{more:?}, moment {part} of {}: {now}",
+                moments()
+            );
+            back_to_old(two);
+        }
+    }
+}
+
+/// SIGKILL to the applier's process group.
+fn group(applier: &std::process::Child, signal: Signal) {
+    let _ = kill_process_group(Pid::from_child(applier), signal);
+}
+
+#[test]
+fn what_waits_to_be_confirmed_is_taken_back_whenever_its_session_dies() {
+    let Some(two) = two("ssess") else { return };
+    let how = |applier: &std::process::Child| {
+        group(applier, Signal::HUP);
+        group(applier, Signal::KILL);
+    };
+    killed(&two, &["--confirm", "300ms"], &how, false);
+}
+
+#[test]
+fn a_kill_of_the_keeper_too_is_mended_by_the_next_apply() {
+    let Some(two) = two("sboth") else { return };
+    let how = |applier: &std::process::Child| {
+        // The keeper first: the applier would go on without it.
+        for keeper in two.keepers() {
+            let _ = kill_process(keeper, Signal::KILL);
+        }
+        group(applier, Signal::KILL);
+        for keeper in two.keepers() {
+            let _ = kill_process(keeper, Signal::KILL);
+        }
+    };
+    killed(&two, &["--confirm", "60s"], &how, false);
+    killed(&two, &["--atomic"], &how, true);
+}
+
 #[test]
 fn one_failure_takes_all_back() {
     let Some(two) = two("sfail") else { return };
@@ -238,4 +298,28 @@ fn one_failure_takes_all_back() {
         "{why}"
     );
     assert_eq!(two.settled(), two.old_state);
+}
+
+#[test]
+fn a_link_that_goes_down_again_has_its_addresses_as_before() {
+    let Some(netns) = at_rest("sdown") else {
+        return;
+    };
+    let files = Files::new();
+    netns
+        .ip_batch(
+            "link add d0 type bridge\naddr add 10.0.0.1/24 dev d0\n\
+             addr add 2001:db8::1/64 dev d0\n",
+        )
+        .unwrap();
+    let before = state(&netns);
+    assert!(before.contains("2001:db8::1/64"), "{before}");
+    let bad = files.write(
+        "bad.toml",
+        "[[link]]\nname = \"d0\"\nup = true\nmtu = 1400\n\
+         [[route]]\ndst = \"10.77.0.0/16\"\ngateway = \"203.0.113.9\"\n",
+    );
+    let output = files.apply(&netns, &bad, &["--atomic"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(state(&netns), before);
 }

@@ -178,6 +178,21 @@ fn exported_states_of_every_kind_are_fixpoints() {
             again.contains("nothing was sent"),
             "{seed}: {again} {text} {exported}"
         );
+        // The same as listings tell it, a line a row and as one list.
+        for format in ["--ndjson", "--json"] {
+            for object in ["addr", "nexthop", "route", "rule"] {
+                // `ip`'s JSON does not tell which metrics are locked.
+                if (format, object) == ("--json", "route") && text.contains(" lock ") {
+                    continue;
+                }
+                let listed = files.write("listed.json", &says(&netns, &[object, format]));
+                let again = said(files.apply(&netns, &listed, &[]));
+                assert!(
+                    again.contains("nothing was sent"),
+                    "{seed}: {object} {format}: {again} {text}"
+                );
+            }
+        }
         said(files.apply(&other, &file, &[]));
         let elsewhere = says(&other, &["export"]);
         assert_eq!(elsewhere, exported, "{seed}: {text}");

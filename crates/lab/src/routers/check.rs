@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Routers;
-use crate::{Child, Netns, wait_until};
+use crate::{Child, Netns, Sshd, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at adjacencies: less than a neighbour may be silent.
@@ -210,49 +210,16 @@ impl Routers {
 
     /// The middle router is a host as well: somebody logs in there.
     pub fn is_logged_in_to(&self) -> Result<()> {
-        let directory = self.directory("ssh")?;
-        let file = |name: &str| directory.join(name).display().to_string();
-        for key in ["host", "user"] {
-            let arguments = ["-q", "-t", "ed25519", "-N", "", "-f", &file(key)];
-            self.hosts[0].run("ssh-keygen", &arguments)?;
-        }
-        std::fs::copy(file("user.pub"), file("authorized"))?;
-        std::fs::write(
-            file("config"),
-            format!(
-                "HostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\n\
-                 PasswordAuthentication no\nPermitRootLogin yes\nUsePAM no\n",
-                file("host"),
-                file("authorized")
-            ),
-        )?;
-        // It wants its directory of privilege separation.
-        std::fs::create_dir_all("/run/sshd")?;
         let middle = &self.routers[1].netns;
-        let mut server = middle.command("/usr/sbin/sshd");
-        server.args(["-D", "-e", "-f", &file("config")]);
-        server.stderr(std::fs::File::create(file("log"))?);
-        let _server = Child::spawn(server)?;
+        let sshd = Sshd::start(middle, &self.directory("ssh")?, None)?;
         for to in ["10.9.9.2", "2001:db8:9::2"] {
-            let arguments = [
-                "-i",
-                &file("user"),
-                "-o",
-                "StrictHostKeyChecking=no",
-                "-o",
-                "UserKnownHostsFile=/dev/null",
-                "-o",
-                "BatchMode=yes",
-                "-o",
-                "ConnectTimeout=10",
-                &format!("root@{to}"),
-                "echo logged in",
-            ];
             let said = wait_until(PATIENCE, "an answer of sshd", || {
-                self.hosts[0].run("ssh", &arguments).ok()
+                let mut session = sshd.session(&self.hosts[0], to, &["-o", "ConnectTimeout=10"]);
+                let output = session.arg("echo logged in").output().ok()?;
+                let said = String::from_utf8_lossy(&output.stdout).into_owned();
+                output.status.success().then_some(said)
             });
-            let said =
-                said.with_context(|| std::fs::read_to_string(file("log")).unwrap_or_default())?;
+            let said = said.with_context(|| sshd.log())?;
             ensure!(said.trim() == "logged in", "{said}");
         }
         Ok(())

@@ -12,9 +12,9 @@ use crate::{Netns, decisions, wait_until};
 /// How long the scan after the changes may take to come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the kernel may take to announce IPv6 addresses that it lists as
-/// tentative: it does so from a queue that waits for the lock of links, which
-/// all namespaces share (`addrconf_dad_work`).
+/// How long the kernel may take to announce IPv6 addresses that it lists: it
+/// does so from a queue that waits for the lock of links, which all namespaces
+/// share (`addrconf_dad_work`), also where it looks for no duplicates.
 const QUEUE_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Looks at both sides at least, before they count as different: on a
@@ -80,7 +80,8 @@ pub(super) fn compare(
         let lists = |difference: &String| difference.contains("the daemon's tables are");
         let waits = |difference: &String| {
             let is_kernels = difference.starts_with("addresses: the kernel has");
-            is_kernels && difference.contains("\"tentative\":true")
+            let is_queued = ["tentative", "nodad"].map(|flag| format!("\"{flag}\":true"));
+            is_kernels && is_queued.iter().any(|flag| difference.contains(flag))
         };
         let differences = &outcome.differences;
         let patience = if differences.iter().any(lists) {

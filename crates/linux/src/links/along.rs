@@ -224,7 +224,9 @@ fn look_into(
         if unknown.contains(kind) {
             continue;
         }
-        let all_are = each_of(&socket, &Dump::LinksOfKind { kind }, &mut |link| {
+        let counters = false;
+        let of_kind = Dump::LinksOfKind { kind, counters };
+        let all_are = each_of(&socket, &of_kind, &mut |link| {
             let is_kind = link.kind.as_deref() == Some(*kind);
             let on_peer = taken_with(&link).and_then(|lower| there.get(&lower));
             if let (true, Some(peer)) = (is_kind, on_peer) {

@@ -103,7 +103,7 @@ pub(super) fn gather<T>(
             return Ok(gathered);
         }
     }
-    Err(Error::Restless)
+    Err(Error::Restless { what: "links" })
 }
 
 /// Streams links through `each` until it says `false`; tells whether it

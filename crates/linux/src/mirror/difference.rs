@@ -9,15 +9,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::normalise::{self, Over};
+use ipnet::IpNet;
 use table::row::address;
 use table::row::link::linkdown;
 use table::row::neighbour::{flag, state};
-use table::row::route::{hop_flag, protocol};
+use table::row::route::{hop_flag, kind, protocol, table_id};
 use table::{
     AF_INET, AF_INET6, Address, AddressKey, Change, FdbEntry, Link, Neighbour, NextHop, Nexthop,
     Pair, Placement, RouteBody, RouteRef, Rule, Tables, pairs,
 };
+
+use super::normalise::{self, Over};
+use super::silent;
 
 /// Expiries jump by the granularity of the kernel's clock: nearer than
 /// this they are the same.
@@ -74,13 +77,18 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: CompleteTables) -> Di
     let mut difference = Difference::default();
     let (a, b, to) = (current, fresh, &mut difference);
     rows(&LINKS, a.links.iter(), b.links.iter(), whole.links, to);
+    let late = unannounced(current, fresh, whole);
+    let announced = |row: &&Arc<Address>| !late.contains(&row.key());
     rows(
         &ADDRESSES,
         a.addresses.by_key(),
-        b.addresses.by_key(),
+        b.addresses.by_key().filter(announced),
         whole.addresses,
         to,
     );
+    for row in late.iter().filter_map(|key| fresh.addresses.get(key)) {
+        to.add(&None::<Address>, Change::PutAddress((**row).clone()), false);
+    }
     if whole.addresses {
         order_of_addresses(current, fresh, to);
     }
@@ -105,7 +113,7 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: CompleteTables) -> Di
         fresh.routes.iter_v4(),
         Over {
             family: AF_INET,
-            links: &current.links,
+            tables: current,
         },
         whole.v4_routes,
         &mut difference,
@@ -115,7 +123,7 @@ pub fn difference(current: &Tables, fresh: &Tables, whole: CompleteTables) -> Di
         fresh.routes.iter_v6(),
         Over {
             family: AF_INET6,
-            links: &current.links,
+            tables: current,
         },
         whole.v6_routes,
         &mut difference,
@@ -247,6 +255,30 @@ fn was_heard_late(a: &Address, b: &Address) -> bool {
     is_same == *a
         && is_later(a.valid_until_millis, b.valid_until_millis)
         && is_later(a.preferred_until_millis, b.preferred_until_millis)
+}
+
+/// IPv6 addresses that the kernel lists and announces later, from a queue that
+/// waits for the lock of links (`addrconf_dad_work`): with the announcement
+/// comes the route to the address (`__ipv6_ifa_notify`), and the routes are
+/// listed after the addresses.
+fn unannounced(current: &Tables, fresh: &Tables, whole: CompleteTables) -> BTreeSet<AddressKey> {
+    if !whole.v6_routes {
+        return BTreeSet::new();
+    }
+    let is_new =
+        |row: &&Arc<Address>| row.local.is_ipv6() && current.addresses.get(&row.key()).is_none();
+    let has_route = |row: &Arc<Address>| {
+        let table = match silent::table_of(&fresh.links, row.link) {
+            table_id::MAIN => table_id::LOCAL,
+            of_vrf => of_vrf,
+        };
+        let mut routes = fresh.routes.exact(table, IpNet::from(row.local));
+        routes.any(|route| route.body.kind == kind::LOCAL)
+    };
+    let new = fresh.addresses.by_key().filter(is_new);
+    new.filter(|row| !has_route(row))
+        .map(|row| row.key())
+        .collect()
 }
 
 /// Puts the addresses of a link in the kernel's order where it differs, or
@@ -665,7 +697,6 @@ fn others(current: &Tables, fresh: &Tables, to: &mut Difference) {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use table::row::route::kind;
     use table::{NextHop, NextHops, RawAttributes, Route, Writer};
 
     use super::*;
@@ -718,6 +749,52 @@ mod tests {
 
     fn said(current: &Writer, fresh: &Writer) -> Vec<Change> {
         difference(current.tables(), fresh.tables(), WHOLE).unexplained
+    }
+
+    #[test]
+    fn an_ipv6_address_without_its_route_is_not_announced_yet() {
+        const BOTH: CompleteTables = CompleteTables {
+            addresses: true,
+            v6_routes: true,
+            ..CompleteTables::NONE
+        };
+        let local = "2001:db8::1".parse().unwrap();
+        let address = Address::new(1, local, 64);
+        let current = Writer::default();
+        let mut fresh = Writer::default();
+        let put = Change::PutAddress(address.clone());
+        fresh.apply(put.clone()).unwrap();
+        let found = |fresh: &Writer, whole| difference(current.tables(), fresh.tables(), whole);
+        let late = found(&fresh, BOTH);
+        assert!(late.silent.contains(&put) && late.unexplained.is_empty());
+        // Where routes were not listed nothing tells.
+        let unknown = found(
+            &fresh,
+            CompleteTables {
+                v6_routes: false,
+                ..BOTH
+            },
+        );
+        assert_eq!(unknown.unexplained, std::slice::from_ref(&put));
+        let hop = NextHop {
+            link: 1,
+            ..NextHop::default()
+        };
+        let route = Route {
+            table: table_id::LOCAL,
+            prefix: IpNet::from(local),
+            tos: 0,
+            metric: 0,
+            body: RouteBody {
+                kind: kind::LOCAL,
+                ..body(hop)
+            },
+        };
+        fresh
+            .apply(Change::PutRoute(route, Placement::Last))
+            .unwrap();
+        let missed = found(&fresh, BOTH);
+        assert!(missed.unexplained.contains(&put));
     }
 
     /// With every route of one beside every route of the other it takes

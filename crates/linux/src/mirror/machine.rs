@@ -516,6 +516,7 @@ impl Machine {
                 found.full.get_or_insert(full);
             }
         }
+        self.lost |= std::mem::take(self.model.lost_v6());
         found
     }
 

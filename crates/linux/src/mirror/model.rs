@@ -128,12 +128,16 @@ impl Model {
 
     /// A listing found that IPv6 was switched off on a link.
     pub fn v6_disabled(&mut self, link: u32) -> Result<(), TableFull> {
+        // Since when is not known: a route may have lost its other paths
+        // before, or since.
+        self.lost_v6 |= silent::has_lone_paths(self.tables(), link);
         silent::v6_disabled(&mut self.writer, link)
     }
 
-    /// Whether IPv6 was switched off and on somewhere, since this was last
-    /// set, without a word of the routes that went, or the path of a route was
-    /// the first and says what was not told: all has to be listed.
+    /// Whether, since this was last set, IPv6 was switched off and on
+    /// somewhere, or off at an unknown time, without a word of the routes that
+    /// went, or the path of a route was the first and says what was not told:
+    /// all has to be listed.
     pub fn lost_v6(&mut self) -> &mut bool {
         &mut self.lost_v6
     }
@@ -304,7 +308,7 @@ impl Model {
         if row.body.flags & flag::CLONED != 0 {
             return Ok(());
         }
-        let over = Over::of(row.prefix, &self.writer.tables().links);
+        let over = Over::of(row.prefix, self.writer.tables());
         normalise::told(&mut row.body, over);
         self.writer.apply(Change::PutRoute(row, Placement::Last))
     }
@@ -475,7 +479,7 @@ impl Model {
         if new && is_v6 && self.replays.is_none() {
             self.learn_linkdown(&mut row)?;
         }
-        let over = Over::of(row.prefix, &self.writer.tables().links);
+        let over = Over::of(row.prefix, self.writer.tables());
         if self.replays.is_some() && new && !is_v6 {
             self.keep_unmarked(&mut row);
         } else {
@@ -540,7 +544,7 @@ impl Model {
         let unmarked: Vec<&NextHop> = known
             .filter(|hop| hop.flags & hop_flag::UNMARKED != 0)
             .collect();
-        let over = Over::of(row.prefix, &self.tables().links);
+        let over = Over::of(row.prefix, self.tables());
         normalise::body(&mut row.body, over);
         for hop in row.body.next_hops.as_mut_slice() {
             if unmarked.iter().any(|old| same_hop(old, hop)) {
@@ -635,7 +639,7 @@ impl Model {
 
     /// Keeps hops dead of which the kernel does not tell it now.
     fn keep_untold(&self, row: &mut Route) {
-        let over = Over::of(row.prefix, &self.tables().links);
+        let over = Over::of(row.prefix, self.tables());
         let hops = row.body.next_hops.as_slice();
         if hops.iter().all(|hop| over.tells(hop.link)) {
             return;

@@ -3,31 +3,31 @@
 
 use ipnet::IpNet;
 use table::row::route::hop_flag;
-use table::{AF_INET, AF_INET6, Link, Links, NextHop, Nexthop, RouteBody};
+use table::{AF_INET, AF_INET6, Link, NextHop, Nexthop, RouteBody, Tables};
 
 /// What the marks of a route's hops depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Over<'a> {
     /// The route's family.
     pub family: u8,
-    /// The links that it may lead over.
-    pub links: &'a Links,
+    /// The links that it may lead over, and their addresses.
+    pub tables: &'a Tables,
 }
 
 impl<'a> Over<'a> {
     /// For a route to `prefix`.
-    pub(crate) fn of(prefix: IpNet, links: &'a Links) -> Self {
+    pub(crate) fn of(prefix: IpNet, tables: &'a Tables) -> Self {
         let family = match prefix {
             IpNet::V4(_) => AF_INET,
             IpNet::V6(_) => AF_INET6,
         };
-        Self { family, links }
+        Self { family, tables }
     }
 
     /// Whether the kernel tells of a hop over a link whether it is dead by
     /// itself, and not because of the link's state.
     pub(crate) fn tells(self, link: u32) -> bool {
-        let link = self.links.get(link);
+        let link = self.tables.links.get(link);
         link.is_some_and(|link| link.is_usable(self.family))
     }
 
@@ -35,10 +35,21 @@ impl<'a> Over<'a> {
     /// be: without a carrier those are that are not used then. The link may
     /// tell of its carrier later.
     fn is_dead_by_link(self, hop: &NextHop) -> bool {
-        let ignores = |link: &Link| link.ignores_linkdown(self.family);
         let is_down = hop.flags & hop_flag::LINKDOWN != 0;
-        let link = self.links.get(hop.link);
-        !self.tells(hop.link) || is_down && link.is_some_and(|link| ignores(link))
+        let ignored = |link: &Link| link.ignores_linkdown(self.family) && self.is_in_use(link);
+        let link = self.tables.links.get(hop.link);
+        !self.tells(hop.link) || is_down && link.is_some_and(|link| ignored(link))
+    }
+
+    /// Whether a link is used, so that no hop over it is dead by itself. What
+    /// is dead by itself has both marks as well (`fib_sync_down_dev`,
+    /// `fib6_ifdown`).
+    fn is_in_use(self, link: &Link) -> bool {
+        if self.family != AF_INET {
+            return link.is_ready_for_v6();
+        }
+        let mut addresses = self.tables.addresses.of_link(link.index);
+        addresses.any(|row| row.local.is_ipv4())
     }
 
     /// Whether the kernel has not noticed of a hop by an IPv6 gateway, as it
@@ -47,7 +58,7 @@ impl<'a> Over<'a> {
     fn is_unmarked(self, hop: &NextHop) -> bool {
         let by_v6 = hop.gateway.is_some_and(|gateway| gateway.is_ipv6());
         let is_marked = hop.flags & (hop_flag::LINKDOWN | hop_flag::DEAD) != 0;
-        let link = self.links.get(hop.link).filter(|link| link.is_up());
+        let link = self.tables.links.get(hop.link).filter(|link| link.is_up());
         by_v6 && !is_marked && link.is_some_and(|link| !link.has_carrier())
     }
 }
@@ -84,27 +95,35 @@ pub(crate) fn nexthop(nexthop: &mut Nexthop) {
 
 #[cfg(test)]
 mod tests {
-    use table::row::link::{flag, linkdown};
-    use table::{Change, NextHops, Writer};
+    use table::row::link::{V6_MIN_MTU, flag, linkdown};
+    use table::{Address, Change, NextHops, Writer};
 
     use super::*;
 
     /// The kernel shows a hop as dead where its link has no carrier and that
-    /// counts; the link says so later.
+    /// counts; the link says so later. One that is dead by itself has the same
+    /// marks, and its link no address, or no IPv6.
     #[test]
     fn a_hop_is_not_dead_because_its_link_will_have_no_carrier() {
         let mut writer = Writer::default();
-        for (index, ignores) in [(1, linkdown::V6), (2, 0)] {
+        let both = linkdown::V4 | linkdown::V6;
+        for (index, ignores, v6_disabled) in [(1, both, false), (2, 0, false), (3, both, true)] {
             let link = Link {
                 index,
                 name: format!("v{index}").into(),
                 flags: flag::UP | flag::LOWER_UP,
+                mtu: V6_MIN_MTU,
                 ignores_linkdown: ignores,
+                v6_disabled,
                 ..Link::default()
             };
             writer.apply(Change::PutLink(link)).unwrap();
         }
-        let told = |link, flags| {
+        for index in [1, 2] {
+            let address = Address::new(index, [10, 0, 0, 1].into(), 24);
+            writer.apply(Change::PutAddress(address)).unwrap();
+        }
+        let told = |family, link, flags| {
             let hop = NextHop {
                 link,
                 flags,
@@ -114,19 +133,16 @@ mod tests {
                 next_hops: NextHops::One(hop),
                 ..RouteBody::default()
             };
-            let links = &writer.tables().links;
-            body(
-                &mut route,
-                Over {
-                    family: AF_INET6,
-                    links,
-                },
-            );
+            let tables = writer.tables();
+            body(&mut route, Over { family, tables });
             route.next_hops.as_slice()[0].flags
         };
         let both = hop_flag::DEAD | hop_flag::LINKDOWN;
-        assert_eq!(told(1, both), 0);
-        assert_eq!(told(1, hop_flag::DEAD), hop_flag::DEAD);
-        assert_eq!(told(2, both), hop_flag::DEAD);
+        for family in [AF_INET, AF_INET6] {
+            assert_eq!(told(family, 1, both), 0);
+            assert_eq!(told(family, 1, hop_flag::DEAD), hop_flag::DEAD);
+            assert_eq!(told(family, 2, both), hop_flag::DEAD);
+            assert_eq!(told(family, 3, both), hop_flag::DEAD);
+        }
     }
 }

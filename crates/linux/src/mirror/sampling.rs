@@ -7,7 +7,7 @@ use netlink::message::Message;
 use netlink::request::Dump;
 
 use super::load::MESSAGES_BETWEEN_LOOKS;
-use crate::dump::{SEQUENCE, ask};
+use crate::dump::{SEQUENCE, ask_alone};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::socket::Socket;
@@ -23,7 +23,7 @@ pub(super) fn ask_meanwhile(
     meanwhile: &mut Meanwhile<'_>,
 ) -> Result<(), Error> {
     let (mut seen, mut outcome) = (0_usize, Ok(()));
-    let asked = ask(socket, request, &mut |message: &Message<'_>| {
+    let asked = ask_alone(socket, request, &mut |message: &Message<'_>| {
         each(message);
         seen += 1;
         if seen.is_multiple_of(MESSAGES_BETWEEN_LOOKS) {

@@ -26,6 +26,10 @@ pub(super) struct Schedule {
     last_event: Instant,
     /// Nothing was compared yet.
     is_fresh: bool,
+    /// Since when somebody waits for a scan, until one is done.
+    asked: Option<Instant>,
+    /// When to look again at what a scan could not explain.
+    look_again_at: Option<Instant>,
 }
 
 impl Schedule {
@@ -36,6 +40,8 @@ impl Schedule {
             events: 0,
             last_event: now,
             is_fresh: true,
+            asked: None,
+            look_again_at: None,
         }
     }
 
@@ -65,11 +71,41 @@ impl Schedule {
         now >= self.not_before
     }
 
-    /// When to scan next, unless more comes: after the start, and once what
-    /// came since the last scan has settled.
-    pub(super) fn scan_at(&self) -> Option<Instant> {
+    /// Somebody asks for a scan, now.
+    pub(super) fn asked(&mut self, now: Instant) {
+        self.asked = self.asked.or(Some(now));
+    }
+
+    /// A scan found what it could not explain, and is to look again then.
+    pub(super) fn look_again(&mut self, at: Instant) {
+        self.look_again_at = Some(at);
+    }
+
+    /// A scan is done.
+    pub(super) fn scanned(&mut self) {
+        self.asked = None;
+        self.look_again_at = None;
+    }
+
+    /// Everything is listed: what a scan before could not explain needs no
+    /// look of its own. Who waits for a scan still does, until one is done.
+    pub(super) fn forget_suspects(&mut self) {
+        self.look_again_at = None;
+    }
+
+    /// When to scan next, unless more comes: first what a scan could not
+    /// explain is looked at again; else what somebody waits for, `periodic`,
+    /// after the start, and once what came since the last scan has settled,
+    /// but for where listings are recorded.
+    pub(super) fn scan_at(&self, periodic: Instant, is_recorded: bool) -> Instant {
+        if let Some(at) = self.look_again_at {
+            return at;
+        }
         let has_news = self.is_fresh || self.events != self.events_then;
-        has_news.then(|| self.not_before.max(self.last_event + SETTLED))
+        let settled = self.not_before.max(self.last_event + SETTLED);
+        let settled = (has_news && !is_recorded).then_some(settled);
+        let times = [settled, self.asked].into_iter().flatten();
+        times.fold(periodic, Instant::min)
     }
 }
 
@@ -79,24 +115,52 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Without a periodic scan for a long time, and without a recording.
+    fn next(schedule: &Schedule, start: Instant) -> Option<Instant> {
+        let periodic = start + 1_000 * SECOND;
+        let at = schedule.scan_at(periodic, false);
+        (at != periodic).then_some(at)
+    }
+
     #[test]
     fn a_scan_follows_the_start_and_each_burst_that_settles() {
         let start = Instant::now();
         let mut schedule = Schedule::new(start);
         schedule.loaded(start, start);
-        assert_eq!(schedule.scan_at(), Some(start + SECOND));
+        assert_eq!(next(&schedule, start), Some(start + SECOND));
         schedule.listed(start + SECOND, start + SECOND);
-        assert_eq!(schedule.scan_at(), None, "nothing came");
+        assert_eq!(next(&schedule, start), None, "nothing came");
         schedule.note(7, start + 2 * SECOND);
-        assert_eq!(schedule.scan_at(), Some(start + 6 * SECOND), "not so soon");
+        let soon = start + 6 * SECOND;
+        assert_eq!(next(&schedule, start), Some(soon), "not so soon");
         schedule.note(8, start + 8 * SECOND);
-        assert_eq!(schedule.scan_at(), Some(start + 9 * SECOND));
+        assert_eq!(next(&schedule, start), Some(start + 9 * SECOND));
+        assert_eq!(schedule.scan_at(start, true), start, "recorded");
         schedule.note(8, start + 9 * SECOND);
         schedule.listed(start + 9 * SECOND, start + 10 * SECOND);
-        assert_eq!(schedule.scan_at(), None);
+        assert_eq!(next(&schedule, start), None);
         schedule.note(9, start + 11 * SECOND);
-        let next = start + 110 * SECOND;
-        assert_eq!(schedule.scan_at(), Some(next), "a hundredth of the time");
-        assert!(!schedule.may_list(next - SECOND) && schedule.may_list(next));
+        let at = start + 110 * SECOND;
+        assert_eq!(next(&schedule, start), Some(at), "a hundredth of the time");
+        assert!(!schedule.may_list(at - SECOND) && schedule.may_list(at));
+    }
+
+    #[test]
+    fn who_waits_for_a_scan_does_until_one_is_done() {
+        let start = Instant::now();
+        let mut schedule = Schedule::new(start);
+        schedule.listed(start, start);
+        schedule.asked(start + SECOND);
+        assert_eq!(next(&schedule, start), Some(start + SECOND));
+        // It finds what has to be confirmed, and that something was lost.
+        schedule.forget_suspects();
+        schedule.look_again(start + 2 * SECOND);
+        assert_eq!(next(&schedule, start), Some(start + 2 * SECOND));
+        // Everything is listed anew before it is.
+        schedule.forget_suspects();
+        schedule.listed(start + SECOND, start + SECOND);
+        assert_eq!(next(&schedule, start), Some(start + SECOND));
+        schedule.scanned();
+        assert_eq!(next(&schedule, start), None);
     }
 }

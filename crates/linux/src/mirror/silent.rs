@@ -95,6 +95,20 @@ pub(crate) fn v6_disabled(writer: &mut Writer, link: u32) -> Result<(), TableFul
     v6_down(writer, link)
 }
 
+/// Whether a link has IPv6 routes of a single path that may have been one of
+/// several: those by a gateway (`rt6_qualify_for_ecmp`). One that died among
+/// siblings outlives them. O(bodies over the link).
+pub(crate) fn has_lone_paths(tables: &Tables, link: u32) -> bool {
+    let is_lone = |body: &RouteBody| {
+        let NextHops::One(hop) = &body.next_hops else {
+            return false;
+        };
+        body.nexthop_id.is_none() && hop.gateway.is_some_and(|gateway| gateway.is_ipv6())
+    };
+    let mut bodies = tables.routes.bodies_over_link(link);
+    bodies.any(|(_, body)| is_lone(body))
+}
+
 /// A link is up: its IPv6 hops are alive once IPv6 is ready on it
 /// (`rt6_sync_up`), and dead until then, without a carrier or where IPv6 is
 /// switched off.
@@ -764,7 +778,7 @@ fn hop_is_dead(links: &Links, hop: &NextHop) -> bool {
 }
 
 /// The table that a link's routes live in: the main one, or its VRF's.
-fn table_of(links: &Links, link: u32) -> u32 {
+pub(crate) fn table_of(links: &Links, link: u32) -> u32 {
     let master = links.get(link).and_then(|link| links.get(link.master?));
     master
         .and_then(|master| master.vrf_table)

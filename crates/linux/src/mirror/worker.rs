@@ -68,8 +68,6 @@ pub(super) struct Worker {
     /// When to list everything again, because something was lost.
     resync_at: Option<Instant>,
     pause: Duration,
-    /// When to look again at what a scan could not explain.
-    look_again_at: Option<Instant>,
     /// When each kind of sample was last taken, in the order of
     /// [`Sampled::ALL`].
     sampled: [Option<Instant>; KINDS],
@@ -152,7 +150,6 @@ impl Worker {
             options,
             resync_at: None,
             pause: FIRST_PAUSE,
-            look_again_at: None,
             sampled: [None; KINDS],
             timers_at: None,
             sampled_speeds: None,
@@ -207,19 +204,15 @@ impl Worker {
 
     /// Waits for events, a wake-up, or the next chore.
     fn rest(&mut self) -> Result<(), Error> {
-        let mut until = self.next_scan.min(self.next_look);
+        let mut until = self.next_look;
         for (what, at) in Sampled::ALL.into_iter().zip(self.unsure_at) {
             if self.feed.is_wanted(what) {
                 until = until.min(at);
             }
         }
-        let times = [
-            self.resync_at,
-            self.look_again_at,
-            self.settled_at(),
-            self.timers_at,
-            self.feed.kept.counters_at(),
-        ];
+        // Nothing is scanned for before what was lost is listed.
+        until = until.min(self.resync_at.unwrap_or_else(|| self.scan_at()));
+        let times = [self.timers_at, self.feed.kept.counters_at()];
         for at in times.into_iter().flatten() {
             until = until.min(at);
         }
@@ -241,6 +234,9 @@ impl Worker {
             self.schedule_resync();
         }
         self.schedule.note(self.feed.events_seen, now);
+        if self.shared.rescan.swap(false, Ordering::AcqRel) {
+            self.schedule.asked(now);
+        }
         if self.resync_at.is_none()
             && self.schedule.may_list(now)
             && self.feed.machine.could_be_whole()
@@ -256,7 +252,7 @@ impl Worker {
             self.resync_at = None;
             self.resync();
             self.schedule.listed(now, Instant::now());
-        } else if self.scan_is_due(now) {
+        } else if self.resync_at.is_none() && now >= self.scan_at() {
             self.next_scan = now + self.options.scan_interval;
             self.scan();
             self.schedule.listed(now, Instant::now());
@@ -379,28 +375,17 @@ impl Worker {
         }
     }
 
-    /// When to scan because a burst has settled. A recording would hold
-    /// each such listing: then only the periodic ones are made.
-    fn settled_at(&self) -> Option<Instant> {
+    /// When to scan next. A recording would hold each listing that follows a
+    /// burst: then only the periodic ones are made.
+    fn scan_at(&self) -> Instant {
         let is_recorded = self.feed.kept.is_kept();
-        self.schedule.scan_at().filter(|_| !is_recorded)
-    }
-
-    /// Suspects are looked at again before anything else is scanned for.
-    fn scan_is_due(&self, now: Instant) -> bool {
-        match self.look_again_at {
-            Some(at) => now >= at,
-            None => {
-                let settled = self.settled_at().is_some_and(|at| now >= at);
-                settled || now >= self.next_scan || self.shared.rescan.swap(false, Ordering::AcqRel)
-            }
-        }
+        self.schedule.scan_at(self.next_scan, is_recorded)
     }
 
     /// Lists everything again after a loss; readers get the difference as
     /// one change.
     fn resync(&mut self) {
-        self.look_again_at = None;
+        self.schedule.forget_suspects();
         match self.list(Purpose::Resync, Which::All) {
             Ok(Some(found)) => {
                 let changes = found.changes;
@@ -418,7 +403,7 @@ impl Worker {
 
     /// Lists everything to see whether the mirror is true.
     fn scan(&mut self) {
-        self.look_again_at = None;
+        self.schedule.forget_suspects();
         let start = Instant::now();
         match self.list(Purpose::Scan, Which::All) {
             Ok(Some(found)) => {
@@ -438,8 +423,9 @@ impl Worker {
             Err(error) => return self.trouble("scan for drift", &error),
         }
         if self.feed.machine.has_suspects() {
-            self.look_again_at = Some(Instant::now() + LATENESS);
+            self.schedule.look_again(Instant::now() + LATENESS);
         } else {
+            self.schedule.scanned();
             self.shared.update(|status| status.scans += 1);
         }
     }

@@ -7,13 +7,13 @@
 mod stations;
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fingerpost_linux::{Mirror, Namespace, Options, Phase, Status};
 use lab::{Netns, skip, wait_until};
-use table::Tables;
 use table::row::link::oper;
 use table::row::route::hop_flag;
+use table::{Sampled, Source as _, Tables};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often something is tried that a scan may disturb.
@@ -24,12 +24,17 @@ struct Bench {
     mirror: Mirror,
 }
 
+fn mirror(netns: &Netns) -> Mirror {
+    let mirror = Mirror::start(Namespace::open(netns.name()).unwrap(), Options::default());
+    let mirror = mirror.unwrap();
+    assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+    mirror
+}
+
 impl Bench {
     fn new(tag: &str) -> Option<Self> {
         let netns = skip::unless(Netns::new(tag))?;
-        let mirror = Mirror::start(Namespace::open(netns.name()).unwrap(), Options::default());
-        let mirror = mirror.unwrap();
-        assert_eq!(mirror.wait_ready(PATIENCE), Phase::Live);
+        let mirror = mirror(&netns);
         Some(Self { netns, mirror })
     }
 
@@ -66,6 +71,16 @@ impl Bench {
 
     fn tables(&self) -> std::sync::Arc<Tables> {
         self.mirror.reader().snapshot()
+    }
+
+    /// Whether packets have a way, which both say.
+    fn has_way(&self, to: &str) -> bool {
+        let tables = self.tables();
+        let packet = table::Packet::to(to.parse().unwrap());
+        let kernel = self.netns.ip(&["route", "get", to]);
+        let ours = tables.route_of(&packet);
+        assert_eq!(ours.is_ok(), kernel.is_ok(), "{ours:?} {kernel:?}");
+        ours.is_ok()
     }
 
     fn has_route(&self, prefix: &str) -> bool {
@@ -485,6 +500,61 @@ fn ipv6_is_switched_off_and_on_at_once() {
     bench.compare("off and on");
 }
 
+/// Who asks for a scan gets it, also where that finds what needs another look,
+/// and has everything listed anew before.
+#[test]
+fn a_scan_that_is_asked_for_is_made_although_all_is_listed_anew() {
+    let Some(bench) = Bench::new("asked") else {
+        return;
+    };
+    let at = "net/ipv6/route/skip_notify_on_dev_down";
+    bench.netns.sysctl(at, "1").unwrap();
+    bench.all(PAIRS);
+    for _ in 0..TRIES {
+        bench.each(
+            "addr add 2001:db8:1::1/64 dev va nodad
+             -6 route add 2001:db8:8::/48 via 2001:db8:1::2",
+        );
+        bench.disable_ipv6("va", "1");
+        bench.disable_ipv6("va", "0");
+    }
+}
+
+/// A path that died among others outlives them where they go one by one. When
+/// it died is not told, so the mirror may hear of it after the others.
+#[test]
+fn a_path_that_is_dead_outlives_those_that_go() {
+    let Some(bench) = Bench::new("outlives") else {
+        return;
+    };
+    let at = "net/ipv6/route/skip_notify_on_dev_down";
+    bench.netns.sysctl(at, "1").unwrap();
+    bench.all(PAIRS);
+    bench.each(
+        "-6 addr add 2001:db8:1::1/64 dev va nodad
+         -6 addr add 2001:db8:2::1/64 dev vb nodad
+         -6 route add 2001:db8:9::/48 nexthop via fe80::4 dev va nexthop via fe80::5 dev vb",
+    );
+    bench
+        .netns
+        .sysctl("net/ipv6/conf/va/disable_ipv6", "1")
+        .unwrap();
+    // Too small for IPv6: its paths go, the route stays.
+    bench
+        .netns
+        .ip(&["link", "set", "vb", "mtu", "1200"])
+        .unwrap();
+    let has_one = || {
+        let tables = bench.tables();
+        let prefix = "2001:db8:9::/48".parse().unwrap();
+        let is_off = tables.links.by_name("va")?.v6_disabled;
+        let route = tables.routes.exact(254, prefix).next()?;
+        (is_off && route.body.next_hops.as_slice().len() == 1).then_some(())
+    };
+    wait_until(PATIENCE, "the dead path alone", has_one).unwrap();
+    bench.compare("the others have gone");
+}
+
 /// A route shows the only member of its group as its own.
 #[test]
 fn groups_of_one_member() {
@@ -734,14 +804,7 @@ fn a_hop_by_an_ipv6_gateway_is_marked_when_its_link_changes() {
         (is_lost && link.ignores_linkdown(table::AF_INET)).then_some(())
     })
     .unwrap();
-    let has_way = || {
-        let tables = bench.tables();
-        let packet = table::Packet::to("192.0.2.1".parse().unwrap());
-        let kernel = bench.netns.ip(&["route", "get", "192.0.2.1"]);
-        let ours = tables.route_of(&packet);
-        assert_eq!(ours.is_ok(), kernel.is_ok(), "{ours:?} {kernel:?}");
-        ours.is_ok()
-    };
+    let has_way = || bench.has_way("192.0.2.1");
     let add = "route add 192.0.2.0/24 via inet6 2001:db8:1::2 dev va";
     bench.each(add);
     assert!(has_way());
@@ -759,6 +822,60 @@ fn a_hop_by_an_ipv6_gateway_is_marked_when_its_link_changes() {
     bench.each("route del 192.0.2.0/24");
     bench.each(add);
     assert!(has_way());
+}
+
+/// The sample that a question has taken and waits for (`Namespace::refresh` of
+/// `serve`) has what was changed before it, and nothing announced.
+#[test]
+fn a_sample_has_what_was_changed_before_it_without_a_word() {
+    let Some(bench) = Bench::new("sample") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each("link set vb down");
+    let samples = bench.mirror.samples().unwrap();
+    let sampled = |line: &str, what| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        bench.netns.ip(&words).unwrap();
+        let since = Instant::now();
+        samples.want(what, since);
+        assert!(samples.wait(what, since, PATIENCE), "{line}");
+        bench.tables()
+    };
+    let tables = sampled("link set vb group 5", Sampled::Links);
+    assert_eq!(tables.links.by_name("vb").unwrap().group, 5);
+    let tables = sampled("neigh add proxy 10.1.0.9 dev va", Sampled::Neighbours);
+    let mut proxies = tables.neighbours.iter().filter(|row| row.proxy);
+    assert_eq!(
+        proxies.next().unwrap().address.to_string(),
+        "10.1.0.9".to_owned()
+    );
+}
+
+/// A listing tells that the kernel has marked a hop, also where that does not
+/// count yet.
+#[test]
+fn a_hop_that_is_marked_is_loaded_so() {
+    let Some(mut bench) = Bench::new("marked") else {
+        return;
+    };
+    bench.all(PAIRS);
+    bench.each(
+        "addr add 2001:db8:1::1/64 dev va nodad
+         route add 192.0.2.0/24 via inet6 2001:db8:1::2 dev va
+         link set pva down",
+    );
+    wait_until(PATIENCE, "the kernel's look", || {
+        let routes = bench.netns.ip(&["route", "show", "192.0.2.0/24"]).unwrap();
+        routes.contains("linkdown").then_some(())
+    })
+    .unwrap();
+    bench.mirror = mirror(&bench.netns);
+    assert!(bench.has_way("192.0.2.1"));
+    let at = "net/ipv4/conf/va/ignore_routes_with_linkdown";
+    bench.netns.sysctl(at, "1").unwrap();
+    bench.compare(at);
+    assert!(!bench.has_way("192.0.2.1"));
 }
 
 #[test]

@@ -84,11 +84,7 @@ impl Nat {
         };
         let (name, made) = match (shared.mapping, shared.make_for) {
             (Some(name), _) => {
-                self.mappings.hold(name);
-                // A stranger's flow comes in.
-                if !flow.has(flag::STRANGER) || self.config.inbound_refresh {
-                    self.mappings.refresh(name, entry.dies);
-                }
+                self.hold_one_more(name, flow, entry.dies);
                 (name, false)
             }
             (None, Some(remote)) => {
@@ -123,10 +119,7 @@ impl Nat {
         let place = (ends.alias, ends.alias_port, ends.remote, ends.protocol);
         let name = match self.permit_at(place, (ends.inside, ends.inside_port)) {
             Some(name) => {
-                self.mappings.hold(name);
-                if !flow.has(flag::STRANGER) || self.config.inbound_refresh {
-                    self.mappings.refresh(name, entry.dies);
-                }
+                self.hold_one_more(name, flow, entry.dies);
                 Some(name)
             }
             None => {
@@ -218,7 +211,20 @@ impl Nat {
     fn is_unasked_for(&self, flow: &Flow) -> bool {
         let is_taken_up = flow.has(flag::SEEN_OUT)
             && (flow.protocol != protocol::TCP || flow.has(flag::ACKED_OUT | flag::ACKED_IN));
-        !self.config.inbound_refresh && flow.has(flag::STRANGER) && !is_taken_up
+        !self.lets_live_on(flow) && !is_taken_up
+    }
+
+    /// Whether a new flow lets live on what it holds: a stranger's comes in.
+    fn lets_live_on(&self, flow: &Flow) -> bool {
+        !flow.has(flag::STRANGER) || self.config.inbound_refresh
+    }
+
+    /// A mapping, or a permission, is one more flow's.
+    fn hold_one_more(&mut self, name: u32, flow: &Flow, dies: u32) {
+        self.mappings.hold(name);
+        if self.lets_live_on(flow) {
+            self.mappings.refresh(name, dies);
+        }
     }
 
     /// A flow's state has changed from the class `before`: its mapping is

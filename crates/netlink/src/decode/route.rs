@@ -23,9 +23,9 @@ const HOP_HEADER: usize = 8;
 /// The low byte of `rtm_flags` is the flags of the only next hop.
 const HOP_FLAGS: u32 = 0xff;
 
-/// Told by the kernel of a next hop whose link has no carrier; the link
-/// tells it better. (`RTNH_F_DEAD` stays: a hop also dies when its link
-/// loses its last address.)
+/// Told by the kernel of next hops whose links have no carrier. A hop keeps
+/// it: whether the hop is dead for that alone, its link may tell later. A route
+/// and an object do not.
 pub(super) const OF_THE_LINK: u32 = hop_flag::LINKDOWN;
 
 /// What is gathered while walking, until the header's sense is known. What
@@ -97,12 +97,13 @@ pub fn route(payload: &[u8], now_millis: u64) -> Result<Route, Malformed> {
             _ => parts.rare(&attribute, now_millis)?,
         }
     }
-    let flags = u32::from_ne_bytes([f0, f1, f2, f3]) & !OF_THE_LINK;
+    let flags = u32::from_ne_bytes([f0, f1, f2, f3]);
     let rare = parts.rare;
     let (next_hops, flags) = match rare.multipath {
         Some(hops) => (hops, flags),
         None => parts.hop.only(flags)?,
     };
+    let flags = flags & !OF_THE_LINK;
     Ok(Route {
         table,
         prefix: prefix(family, parts.destination, dst_len)?,
@@ -207,7 +208,7 @@ impl Rare {
                 all_known &= hop.fill(&attribute)?;
             }
             let weight = u16::from(*hops_field) + 1;
-            hops.push(hop.into_next_hop(u32::from(*flags) & !OF_THE_LINK, weight)?);
+            hops.push(hop.into_next_hop(u32::from(*flags), weight)?);
             at += len.next_multiple_of(4);
         }
         if !all_known {

@@ -1,6 +1,7 @@
 //! What conditions are looked up in: how many rows a statement visits.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use table::{Change, Link, NextHops, Nexthop, Writer};
@@ -193,6 +194,100 @@ fn the_longest_match_is_of_each_table_and_is_no_value() {
 }
 
 #[test]
+fn the_longest_match_is_one_beside_other_conditions_and_many_prefixes() {
+    let mut writer = many_routes(10);
+    // All lengths from 0 to 32, each several times: more than come at once.
+    let covering = (1..=32).flat_map(|len| {
+        let prefix = IpNet::new([1, 0, 3, 9].into(), len).unwrap().trunc();
+        (1..=3).map(move |metric| route(100, prefix, metric, body(NextHops::One(hop(2, None)))))
+    });
+    writer.commit(covering).unwrap();
+    let namespace = Namespace::new(&writer);
+    let found = |condition: &str| {
+        namespace.rows(&format!(
+            "select prefix, metric from routes where table_name = '100' and {condition}"
+        ))
+    };
+    let longest = ["1.0.3.9,1", "1.0.3.9,2", "1.0.3.9,3"];
+    assert_eq!(found("longest_match(prefix, '1.0.3.9')"), longest);
+    assert_eq!(
+        found("covers(prefix, '1.0.0.0/12') and longest_match(prefix, '1.0.3.9')"),
+        [""; 0]
+    );
+    assert_eq!(
+        found("longest_match(prefix, '1.0.3.9') and covers(prefix, '1.0.0.0/12')"),
+        [""; 0]
+    );
+    assert_eq!(
+        found("prefix = '1.0.0.0/8' and longest_match(prefix, '1.0.3.9')"),
+        [""; 0]
+    );
+    assert_eq!(
+        found("prefix = '1.0.3.9' and longest_match(prefix, '1.0.3.9')"),
+        longest
+    );
+    let error = namespace.error(
+        "select 1 from routes where longest_match(prefix, '1.0.3.9') \
+         and longest_match(prefix, '1.0.3.8')",
+    );
+    assert!(error.contains("two longest matches"), "{error}");
+}
+
+#[test]
+fn routes_of_one_prefix_are_all_found_however_many() {
+    for many in [15, 16, 17, 40] {
+        let mut writer = many_routes(10);
+        let routes = (1..=many).map(|metric| {
+            let prefix = net("1.0.7.0/24");
+            route(100, prefix, metric, body(NextHops::One(hop(2, None))))
+        });
+        writer.commit(routes).unwrap();
+        let namespace = Namespace::new(&writer);
+        let count = |condition: &str| {
+            let statement = format!("select count(*) from routes where {condition}");
+            namespace.rows(&statement).concat().parse::<u32>().unwrap()
+        };
+        assert_eq!(count("prefix = '1.0.7.0/24'"), many + 1);
+        assert_eq!(count("prefix = '1.0.7.0/24' and table_name = '100'"), many);
+        assert_eq!(count("prefix = '1.0.7.0/24' and table_name = 'main'"), 1);
+        assert_eq!(count("prefix = '1.0.7.0/24' and metric > 3"), many - 3);
+        assert_eq!(
+            count("prefix = '1.0.7.0/24' and prefix = '1.0.7.0/24'"),
+            many + 1
+        );
+    }
+}
+
+#[test]
+fn what_is_no_prefix_equals_none() {
+    let writer = many_routes(10);
+    let namespace = Namespace::new(&writer);
+    for value in [
+        "'1.0.7.0/25'",
+        "'1.0.7.9/24'",
+        "'1.0.7.0/24 '",
+        "'1.0.7'",
+        "'default'",
+        "''",
+        "7",
+        "1.5",
+        "x'312e302e372e302f3234'",
+        "null",
+    ] {
+        let statement = format!("select prefix from routes where prefix = {value}");
+        assert_eq!(namespace.rows(&statement), [""; 0], "{value}");
+    }
+    // As the order of prefixes has it, a length may be spelt otherwise.
+    let statement = "select prefix from routes where prefix = '1.0.7.0/024'";
+    assert_eq!(namespace.rows(statement), ["1.0.7.0/24"]);
+    let statement = "select prefix from routes where prefix = '1.0.7.0/024' collate binary";
+    assert_eq!(namespace.rows(statement), [""; 0]);
+    let statement = "select prefix from routes where '1.0.7.0/024' = prefix \
+                     or prefix = '1.0.8.0/24' order by prefix";
+    assert_eq!(namespace.rows(statement), ["1.0.7.0/24", "1.0.8.0/24"]);
+}
+
+#[test]
 fn what_an_owner_feeds_is_asked_for_by_its_name() {
     let writer = many_routes(10);
     let namespace = Namespace::new(&writer);
@@ -220,6 +315,55 @@ fn what_an_owner_feeds_is_asked_for_by_its_name() {
         error,
         "no source `nobody` feeds rows here; there are: kernel, frr"
     );
+}
+
+#[test]
+fn feeds_and_their_peers_are_tables() {
+    let writer = many_routes(10);
+    let namespace = Namespace::new(&writer);
+    assert!(namespace.rows("select * from feeds").is_empty());
+    assert!(namespace.rows("select * from peers").is_empty());
+    let feeders = writer.feeders();
+    let mut feeder = feeders
+        .join("bmp:192.0.2.1@r1", table::Limits::default())
+        .unwrap();
+    let told = table::MonitoredPeer {
+        router: "r1".to_owned(),
+        address: "192.0.2.1".to_owned(),
+        rib: "adj-rib-in",
+        asn: 4_200_000_000,
+        is_up: true,
+        ups: 2,
+        downs: 1,
+        ..table::MonitoredPeer::default()
+    };
+    feeder.update_status(|status| {
+        status.phase = table::Phase::Live;
+        status.feed = Some(Box::new(table::FeedStatus {
+            listening: "0.0.0.0:1790".to_owned(),
+            messages: 7,
+            monitored: Some(Arc::new(told)),
+            ..table::FeedStatus::default()
+        }));
+    });
+    let row = body(NextHops::One(hop(2, None)));
+    feeder
+        .commit([route(254, net("5.0.0.0/8"), 0, row)])
+        .unwrap();
+    let feeds = namespace.rows("select name, complete, routes, listening, messages from feeds");
+    assert_eq!(feeds, ["bmp:192.0.2.1@r1,1,1,0.0.0.0:1790,7"]);
+    let peers = namespace
+        .rows("select source, router, address, asn, rib, up, ups, downs, routes from peers");
+    assert_eq!(
+        peers,
+        ["bmp:192.0.2.1@r1,r1,192.0.2.1,4200000000,adj-rib-in,1,2,1,1"]
+    );
+    let joined = namespace.rows(
+        "select p.address, r.prefix from peers p join routes r on r.source = p.source where p.up",
+    );
+    assert_eq!(joined, ["192.0.2.1,5.0.0.0/8"]);
+    drop(feeder);
+    assert!(namespace.rows("select * from peers").is_empty());
 }
 
 #[test]

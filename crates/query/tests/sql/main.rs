@@ -11,5 +11,6 @@
 mod equal;
 mod limits;
 mod looked_up;
+mod nat;
 mod osquery;
 mod tables;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fingerpost_query::{Answered, Asked, Limits, Moment, Question, SqlError, answer};
+use fingerpost_query::{Answered, Asked, Limits, Moment, Question, SqlError, Translation, answer};
 use ipnet::IpNet;
 use memory::Random;
 use table::row::neighbour::state;
@@ -20,6 +20,7 @@ use words::Names;
 pub struct Namespace {
     pub reader: Reader,
     pub names: Arc<Names>,
+    pub translation: Translation,
 }
 
 impl Asked for Namespace {
@@ -33,6 +34,10 @@ impl Asked for Namespace {
     }
 
     fn refresh(&self, _: Object, _: bool) {}
+
+    fn translation(&self) -> Translation {
+        self.translation.clone()
+    }
 }
 
 pub const NOW: u64 = 1_700_000_000_000;
@@ -49,6 +54,7 @@ impl Namespace {
         Self {
             reader: writer.reader(),
             names: Arc::new(Names::default()),
+            translation: Err("no translation runs here".to_owned()),
         }
     }
 

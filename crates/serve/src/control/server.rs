@@ -11,6 +11,7 @@ mod turn;
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -24,6 +25,7 @@ use crate::budget::{Budget, Lease};
 use crate::complaint::Complaint;
 use crate::namespace_service::NamespaceService;
 use crate::source::Source;
+use crate::sql;
 use crate::status::Answered;
 use places::{Admission, Taken};
 use turn::Turn;
@@ -98,6 +100,8 @@ struct ServerState {
     /// Whose turn it is to have rows sorted, which takes memory and time:
     /// somebody's, and root's.
     sorting: [Turn; 2],
+    /// Where the translation of the host is asked.
+    translation: Mutex<Option<Arc<Path>>>,
     /// That nobody can be accepted.
     complaint: Mutex<Complaint>,
     answers: AtomicU64,
@@ -118,6 +122,15 @@ struct Client {
     _lease: Lease,
 }
 
+impl ServerState {
+    /// Where the translation is asked on behalf of a user; else why not.
+    fn translation_for(&self, uid: u32) -> query::Translation {
+        let at = self.translation.lock();
+        let at = at.unwrap_or_else(PoisonError::into_inner).clone();
+        sql::translation(at, Source::User(uid).is_own())
+    }
+}
+
 impl Server {
     /// A server without clients.
     pub fn new(patience: Patience, names: Names) -> Self {
@@ -130,6 +143,7 @@ impl Server {
                 clients: Mutex::default(),
                 kept: Budget::new(patience.kept),
                 sorting: Default::default(),
+                translation: Mutex::default(),
                 complaint: Mutex::default(),
                 answers: AtomicU64::new(0),
                 refusals: AtomicU64::new(0),
@@ -209,6 +223,12 @@ impl Server {
     /// The memory for what clients have not taken, for others to share.
     pub fn budget(&self) -> Arc<Budget> {
         Arc::clone(&self.shared.kept)
+    }
+
+    /// Where statements of SQL ask a translation from now on; `None`: none.
+    pub fn show_nat(&self, control: Option<PathBuf>) {
+        let at = &self.shared.translation;
+        *at.lock().unwrap_or_else(PoisonError::into_inner) = control.map(Arc::from);
     }
 
     /// What was answered since the start.

@@ -13,7 +13,7 @@ use http::{HeaderMap, Method, StatusCode};
 
 use super::problem::Problem;
 use super::query::MAX_QUERY_BYTES;
-use super::sql;
+use super::statement;
 use super::token::Token;
 use crate::source::Source;
 
@@ -33,12 +33,29 @@ pub struct AccessPolicy {
     pub netns_without_token: bool,
 }
 
+/// What a request has shown that was let in, and may be told. Goes with it: what
+/// is read of a configuration meanwhile says nothing of what it has shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LetIn {
+    /// The token.
+    pub has_token: bool,
+    /// It may be answered from other namespaces than the daemon's own.
+    pub tells_others: bool,
+}
+
+impl LetIn {
+    /// Of a request; one that was not looked at has shown nothing.
+    pub fn of(request: &Parts) -> Self {
+        request.extensions.get().copied().unwrap_or_default()
+    }
+}
+
 impl AccessPolicy {
     /// Lets a request in, or says why not.
-    pub fn check(&self, request: &Parts) -> Result<(), Problem> {
-        let states = request.uri.path() == sql::PATH;
+    pub fn check(&self, request: &Parts) -> Result<LetIn, Problem> {
+        let states = request.uri.path() == statement::PATH;
         if states {
-            sql::check(request)?;
+            statement::check(request)?;
         } else if request.method != Method::GET && request.method != Method::HEAD {
             return Err(Problem::new(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -70,13 +87,11 @@ impl AccessPolicy {
             own_site(&request.headers)?;
             self.authorize(&request.headers)?;
         }
-        Ok(())
-    }
-
-    /// Whether a request that was let in may be answered from other
-    /// namespaces than the daemon's own.
-    pub fn tells_others(&self) -> bool {
-        self.token.is_some() || self.netns_without_token
+        let has_token = tells && self.token.is_some();
+        Ok(LetIn {
+            has_token,
+            tells_others: has_token || self.netns_without_token,
+        })
     }
 
     /// Against DNS rebinding: a page of elsewhere whose name is made to
@@ -331,6 +346,27 @@ mod tests {
         );
         let two = parts(&[("host", "localhost"), ("host", "localhost")]);
         assert!(access_policy().check(&two).is_err());
+    }
+
+    #[test]
+    fn what_a_request_has_shown_goes_with_it() {
+        let shown = |netns_without_token| {
+            let policy = AccessPolicy {
+                netns_without_token,
+                ..access_policy()
+            };
+            policy.check(&parts(&[("host", "localhost")])).unwrap()
+        };
+        assert_eq!(shown(false), LetIn::default());
+        let open = LetIn {
+            tells_others: true,
+            ..LetIn::default()
+        };
+        assert_eq!(shown(true), open);
+        let mut request = parts(&[]);
+        assert_eq!(LetIn::of(&request), LetIn::default());
+        request.extensions.insert(open);
+        assert_eq!(LetIn::of(&request), open);
     }
 
     #[test]

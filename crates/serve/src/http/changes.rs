@@ -133,7 +133,7 @@ pub async fn open(shared: &Arc<Shared>, request: Parts) -> Result<Response, Prob
 fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
-    let namespace = shared.namespace(netns.as_deref())?;
+    let namespace = shared.namespace(netns.as_deref(), request)?;
     let questions = questions(&mut parameters)?;
     // Of one table only is a source asked for.
     let source = questions.first().and_then(|one| one.filter.source.clone());

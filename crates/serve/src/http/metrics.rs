@@ -46,8 +46,8 @@ pub async fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, P
     let netns = parameters.take("netns")?;
     parameters.finish()?;
     let namespaces: Arc<[Namespace]> = match netns {
-        None => shared.told(),
-        Some(name) => [shared.namespace(Some(&name))?].into(),
+        None => shared.told(request),
+        Some(name) => [shared.namespace(Some(&name), request)?].into(),
     };
     for one in namespaces.iter() {
         one.want(Object::Link);

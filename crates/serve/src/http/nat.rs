@@ -28,16 +28,17 @@ use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LINK};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, Uri};
-use rustix::process::geteuid;
 use serde_json::Value;
 use view::Format;
 
 use self::asking::{Answered, Bounds, Trouble};
 use self::definition::NatTable;
+use super::access_policy::LetIn;
 use super::problem::Problem;
-use super::query::{self, Parameters};
+use super::query::{self as parameters, Parameters};
 use super::shared::{Shared, source_of};
 use crate::source::Source;
+use crate::sql;
 
 /// Rows of a page where nothing is said, and at most.
 const LIMIT: u64 = 1_000;
@@ -55,7 +56,7 @@ pub async fn rows(
     table: &'static NatTable,
     request: Parts,
 ) -> Result<Response, Problem> {
-    let source = admitted(&shared, &request)?;
+    let source = admitted(&request)?;
     let mut parameters = Parameters::parse(request.uri.query())?;
     let filter = filter(&mut parameters, table.table)?;
     let limit = number(&mut parameters, "limit")?;
@@ -105,7 +106,7 @@ pub async fn rows(
 
 /// Answers whose an alias port is.
 pub async fn who(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
-    let source = admitted(&shared, &request)?;
+    let source = admitted(&request)?;
     let mut parameters = Parameters::parse(request.uri.query())?;
     let missing = |name| Problem::bad_request(format!("parameter `{name}` is missing"));
     let alias = parameters.take("alias")?.ok_or_else(|| missing("alias"))?;
@@ -124,7 +125,7 @@ pub async fn who(shared: Arc<Shared>, request: Parts) -> Result<Response, Proble
 
 /// Answers what was counted, and how much there is.
 pub async fn statistics(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
-    let source = admitted(&shared, &request)?;
+    let source = admitted(&request)?;
     Parameters::parse(request.uri.query())?.finish()?;
     let answered = ask(&shared, source, Request::Statistics, 16).await?;
     Ok(response(answered.rows, Format::Json))
@@ -134,15 +135,19 @@ pub async fn statistics(shared: Arc<Shared>, request: Parts) -> Result<Response,
 /// what it has.
 pub fn is_told(shared: &Shared, request: &Parts) -> Option<bool> {
     let is_there = shared.nat.path().is_some_and(|path| path.exists());
-    is_there.then(|| admitted(shared, request).is_ok())
+    is_there.then(|| admitted(request).is_ok())
+}
+
+/// Where a statement of SQL asks it; else why not.
+pub fn translation_for(shared: &Shared, request: &Parts) -> query::Translation {
+    let is_told = admitted(request).is_ok();
+    sql::translation(shared.nat.path(), is_told)
 }
 
 /// Who asks, if it may be told.
-fn admitted(shared: &Shared, request: &Parts) -> Result<Source, Problem> {
+fn admitted(request: &Parts) -> Result<Source, Problem> {
     let source = source_of(request);
-    let is_own = matches!(source, Source::User(user) if user == 0 || user == geteuid().as_raw());
-    // With a token, who is here has shown it.
-    match is_own || shared.access_policy().token.is_some() {
+    match source.is_own() || LetIn::of(request).has_token {
         true => Ok(source),
         false => Err(Problem::new(
             StatusCode::FORBIDDEN,
@@ -226,7 +231,7 @@ fn number(parameters: &mut Parameters<'_>, name: &'static str) -> Result<Option<
 }
 
 fn format(parameters: &mut Parameters<'_>, request: &Parts) -> Result<Format, Problem> {
-    match query::format(parameters, &request.headers)? {
+    match self::parameters::format(parameters, &request.headers)? {
         Format::Csv => Err(Problem::new(
             StatusCode::NOT_ACCEPTABLE,
             "there is application/json and application/x-ndjson of a translation",
@@ -274,7 +279,7 @@ fn response(body: Vec<u8>, format: Format) -> Response {
 fn of_format(body: Body, format: Format) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
-    let media_type = HeaderValue::from_static(query::media_type(format));
+    let media_type = HeaderValue::from_static(parameters::media_type(format));
     headers.insert(CONTENT_TYPE, media_type);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -293,6 +298,22 @@ fn link(uri: &Uri, next: &str) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_let_in_without_a_token_has_shown_none_whatever_is_asked_for_since() {
+        let mut request = http::Request::new(()).into_parts().0;
+        let from = std::net::Ipv4Addr::new(192, 0, 2, 1);
+        request.extensions.insert(Source::Address(from.into()));
+        assert!(admitted(&request).is_err());
+        request.extensions.insert(LetIn::default());
+        assert!(admitted(&request).is_err());
+        let shown = LetIn {
+            has_token: true,
+            tells_others: true,
+        };
+        request.extensions.insert(shown);
+        assert!(admitted(&request).is_ok());
+    }
 
     #[test]
     fn lines_become_an_array() {

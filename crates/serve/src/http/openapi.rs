@@ -30,7 +30,7 @@ pub fn document() -> Value {
         schemas.insert(table.row.to_owned(), table.schema());
     }
     paths.insert("/v1/nat/who".to_owned(), nat_who_path());
-    paths.insert(super::sql::PATH.to_owned(), sql_path());
+    paths.insert(super::statement::PATH.to_owned(), sql_path());
     paths.insert("/v1/changes".to_owned(), changes_path());
     for (path, summary, media_type, schema) in [
         (

@@ -75,7 +75,7 @@ impl Asked {
     fn read(shared: &Shared, table: &Table, request: &Parts) -> Result<Self, Problem> {
         let mut parameters = Parameters::parse(request.uri.query())?;
         let netns = parameters.take("netns")?;
-        let namespace = shared.namespace(netns.as_deref())?;
+        let namespace = shared.namespace(netns.as_deref(), request)?;
         let mut filter = Filter::default();
         parameters.take_words(FILTERS, table.object, &mut filter)?;
         if let Some(text) = parameters.take("filter")? {
@@ -504,7 +504,7 @@ fn of_source(namespace: &Namespace, source: Option<&str>) -> Result<Namespace, P
 pub async fn route_get(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
-    let whole = shared.namespace(netns.as_deref())?;
+    let whole = shared.namespace(netns.as_deref(), request)?;
     let address = parameters.take("address")?.ok_or_else(|| {
         Problem::bad_request("parameter `address` is missing: /v1/routes/get?address=192.0.2.1")
     })?;

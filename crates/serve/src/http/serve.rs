@@ -37,6 +37,7 @@ use super::problem::Problem;
 use super::shared::{ANSWERING_BYTES, Shared};
 use super::shared_stream::SharedStream;
 use super::sql;
+use super::statement;
 use crate::complaint::Complaint;
 
 /// Clients beyond all places that are told so, at a time.
@@ -341,8 +342,11 @@ async fn answer(
         false => shared.rates.take(place.client().source(), Instant::now()),
     };
     let allowed = allowed.and_then(|()| access_policy.check(&parts));
+    let allowed = allowed.map(|let_in| {
+        parts.extensions.insert(let_in);
+    });
     let allowed = match allowed {
-        Ok(()) if parts.uri.path() == sql::PATH => {
+        Ok(()) if parts.uri.path() == statement::PATH => {
             let is_beyond = !came.from.ip().to_canonical().is_loopback();
             sql::read(&shared, &mut parts, Body::new(body), is_beyond).await
         }

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use view::{Bounds, Names};
 
-use super::access_policy::{AccessPolicy, Rates};
+use super::access_policy::{AccessPolicy, LetIn, Rates};
 use super::background::Background;
 use super::changes::Streams;
 use super::clients::{Admission, Clients};
@@ -93,6 +93,11 @@ pub fn source_of(request: &Parts) -> Source {
     source.copied().unwrap_or(Source::Watchers)
 }
 
+/// Whether who asks is told what a namespace has.
+fn tells(namespace: &Namespace, request: &Parts) -> bool {
+    !namespace.is_others || LetIn::of(request).tells_others
+}
+
 /// What was answered since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
@@ -147,7 +152,7 @@ impl Shared {
             budget,
             streams: Streams::new(config.event_streams),
             route_times: RouteTimes::default(),
-            statements: Arc::new(Semaphore::new(super::sql::AT_ONCE)),
+            statements: Arc::new(Semaphore::new(super::statement::AT_ONCE)),
             counts: Counts::default(),
             started_secs: now_millis() / 1000,
             started: Instant::now(),
@@ -251,14 +256,11 @@ impl Shared {
         get(&self.namespaces)
     }
 
-    /// Those of them that are told to whoever was let in.
-    pub fn told(&self) -> Arc<[Namespace]> {
+    /// Those of them that are told to whoever asks.
+    pub fn told(&self, request: &Parts) -> Arc<[Namespace]> {
         let all = self.namespaces();
-        all.iter().filter(|one| self.tells(one)).cloned().collect()
-    }
-
-    fn tells(&self, namespace: &Namespace) -> bool {
-        !namespace.is_others || self.access_policy().tells_others()
+        let told = all.iter().filter(|one| tells(one, request));
+        told.cloned().collect()
     }
 
     /// Answers from these from now on.
@@ -267,14 +269,14 @@ impl Shared {
     }
 
     /// The namespace of a name; the default one without.
-    pub fn namespace(&self, name: Option<&str>) -> Result<Namespace, Problem> {
+    pub fn namespace(&self, name: Option<&str>, request: &Parts) -> Result<Namespace, Problem> {
         let all = self.namespaces();
         let found = match name {
             None => all.first(),
             Some(_) => all.iter().find(|one| one.name.as_deref() == name),
         };
         match (found, all.is_empty()) {
-            (Some(one), _) if !self.tells(one) => Err(Problem::new(
+            (Some(one), _) if !tells(one, request) => Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 "other namespaces than the daemon's own are told with a token only: set \
                  `token_file` in `[http]` of the configuration, or `netns_without_token = true`",

@@ -34,7 +34,7 @@ use crate::source::Source;
 /// Answers where the routes of two sources differ.
 pub async fn diff(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
-    let namespace = namespace(&shared, &mut parameters)?;
+    let namespace = namespace(&shared, &mut parameters, &request)?;
     let [first, second, strict] = [DIFF[0].name, DIFF[1].name, DIFF[2].name];
     let first = required(&mut parameters, first)?;
     let second = required(&mut parameters, second)?;
@@ -72,7 +72,7 @@ pub async fn diff(shared: Arc<Shared>, request: Parts) -> Result<Response, Probl
 /// What each source knows of a prefix, and what packets do.
 pub async fn why(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
-    let namespace = namespace(&shared, &mut parameters)?;
+    let namespace = namespace(&shared, &mut parameters, &request)?;
     let prefix = required(&mut parameters, WHY[0].name)?;
     let table = parameters.take(WHY[1].name)?.map(Cow::into_owned);
     let details = parameters.take_switch(WHY[2].name)?;
@@ -102,7 +102,7 @@ pub async fn why(shared: Arc<Shared>, request: Parts) -> Result<Response, Proble
 /// Which routes changed how often.
 pub async fn flaps(shared: Arc<Shared>, request: Parts) -> Result<Response, Problem> {
     let mut parameters = Parameters::parse(request.uri.query())?;
-    let namespace = namespace(&shared, &mut parameters)?;
+    let namespace = namespace(&shared, &mut parameters, &request)?;
     let [source, table, within, secs, limit, sort, parts] = FLAPS.each_ref().map(|of| of.name);
     let mut text = |name| Ok::<_, Problem>(parameters.take(name)?.map(Cow::into_owned));
     let (source, table, sort) = (text(source)?, text(table)?, text(sort)?);
@@ -157,9 +157,13 @@ pub async fn flaps(shared: Arc<Shared>, request: Parts) -> Result<Response, Prob
     Ok(answered(Body::from(told), media_type, None))
 }
 
-fn namespace(shared: &Shared, parameters: &mut Parameters<'_>) -> Result<Namespace, Problem> {
+fn namespace(
+    shared: &Shared,
+    parameters: &mut Parameters<'_>,
+    request: &Parts,
+) -> Result<Namespace, Problem> {
     let netns = parameters.take("netns")?;
-    shared.namespace(netns.as_deref())
+    shared.namespace(netns.as_deref(), request)
 }
 
 fn required<'q>(

@@ -11,26 +11,22 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, TRANSFER_ENCODING};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, StatusCode};
 use query::{Limits, Question, SqlError};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::nat;
 use super::problem::Problem;
 use super::query::{Parameters, format, media_type};
 use super::rows::INCOMPLETE;
 use super::shared::{Shared, source_of};
-use crate::sql;
+use super::statement::{AT_ONCE, MAX_STATEMENT};
+use crate::sql::{self, About};
 
-/// Where it is asked.
-pub const PATH: &str = "/v1/sql";
-/// Octets of a statement at most.
-const MAX_STATEMENT: usize = 64 << 10;
-/// Statements at a time.
-pub const AT_ONCE: usize = 4;
 /// What a statement may take here.
 const TIME: Duration = Duration::from_secs(10);
 const ROWS: u64 = 100_000;
@@ -47,38 +43,6 @@ struct Statement(Bytes);
 /// Whether the client is beyond loopback.
 #[derive(Debug, Clone, Copy)]
 struct IsBeyond(bool);
-
-/// Whether a request may send a statement; else what is wrong with it.
-pub fn check(request: &Parts) -> Result<(), Problem> {
-    if request.method != Method::POST {
-        let problem = Problem::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "a statement is sent: use POST, with the statement as the body",
-        );
-        return Err(problem.allowing("POST").closing());
-    }
-    let length = length(&request.headers);
-    match length {
-        Some(length) if length <= MAX_STATEMENT as u64 => Ok(()),
-        Some(_) => Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the statement is longer than {} KiB", MAX_STATEMENT >> 10),
-        )
-        .closing()),
-        None => Err(Problem::new(
-            StatusCode::LENGTH_REQUIRED,
-            "the length of the statement is expected, as Content-Length",
-        )
-        .closing()),
-    }
-}
-
-fn length(headers: &HeaderMap) -> Option<u64> {
-    if headers.contains_key(TRANSFER_ENCODING) {
-        return None;
-    }
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
 
 /// Reads the statement of a request, in the time that a head may take.
 pub async fn read(
@@ -127,7 +91,7 @@ pub async fn answer(shared: Arc<Shared>, request: Parts) -> Result<Response, Pro
         format: format(&mut parameters, &request.headers)?,
     };
     parameters.finish()?;
-    let namespace = shared.namespace(netns.as_deref())?;
+    let namespace = shared.namespace(netns.as_deref(), &request)?;
     let busy = || Problem::busy(format!("{AT_ONCE} statements are under way: ask again"));
     let right = Arc::clone(&shared.statements);
     let right = right.try_acquire_owned().map_err(|_| busy())?;
@@ -150,6 +114,7 @@ pub async fn answer(shared: Arc<Shared>, request: Parts) -> Result<Response, Pro
     let (tell, told) = oneshot::channel();
     let (names, format) = (shared.names(), question.format);
     let incomplete = namespace.incomplete();
+    let translation = nat::translation_for(&shared, &request);
     let work = move || {
         let (_right, lease) = (right, lease);
         let mut out = Answer {
@@ -158,7 +123,13 @@ pub async fn answer(shared: Arc<Shared>, request: Parts) -> Result<Response, Pro
         };
         let is_gone = move || gone.load(Ordering::Relaxed);
         let ended = begin().and_then(|()| {
-            let answered = sql::answer(&question, &namespace, &names, &limits, is_gone, &mut out);
+            let about = About {
+                namespace: &namespace,
+                names,
+                translation,
+                earlier: None,
+            };
+            let answered = query::answer(&question, &about, &limits, is_gone, &mut out);
             answered.map_err(problem)
         });
         // Nobody is told where nobody waits.

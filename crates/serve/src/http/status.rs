@@ -22,9 +22,10 @@ pub fn answer(shared: &Arc<Shared>, request: &Parts) -> Result<Response, Problem
     let mut parameters = Parameters::parse(request.uri.query())?;
     let netns = parameters.take("netns")?;
     parameters.finish()?;
-    let namespace = shared.namespace(netns.as_deref())?;
+    let namespace = shared.namespace(netns.as_deref(), request)?;
     let (tables, mirror) = (namespace.tables(), namespace.source.status());
-    let names: Vec<Option<String>> = shared.told().iter().map(|one| one.name.clone()).collect();
+    let told = shared.told(request);
+    let names: Vec<Option<String>> = told.iter().map(|one| one.name.clone()).collect();
     let rows: Vec<Value> = TABLES
         .iter()
         .map(|table| json!({"table": table.name(), "rows": (table.rows)(&tables)}))

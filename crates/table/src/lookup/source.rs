@@ -35,7 +35,7 @@ impl Lookup<'_> {
             IpAddr::V4(to) if body.kind == kind::LOCAL && self.wants_source() => {
                 Source::of(body.preferred_source.or(Some(to.into())))
             }
-            _ if self.leaves_vrf(link) => self.source_of_vrf(),
+            IpAddr::V4(_) if self.leaves_vrf(link) => self.source_of_vrf(),
             IpAddr::V4(_) if body.nexthop_id.is_some() && body.preferred_source.is_none() => {
                 self.source_by_object(link, gateway, body.scope)
             }
@@ -50,8 +50,9 @@ impl Lookup<'_> {
     }
 
     /// It has a source of the VRF's then, whatever the route prefers
-    /// (`fib_select_path`, `ip6_route_get_saddr`, from Linux 6.11 on and in
-    /// what was mended before).
+    /// (`fib_select_path`, from Linux 6.11 on and in what was mended before).
+    /// IPv6 packets have as well, but the kernel's answer tells the source that
+    /// the route's link would have (`rt6_fill_node`).
     fn source_of_vrf(&self) -> Source {
         let vrf = self.loopback();
         self.source(None, vrf, None, scope::LINK)

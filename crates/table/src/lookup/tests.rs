@@ -70,6 +70,14 @@ fn rule(priority: u32, table: u32, l3mdev: bool) -> Change {
     })
 }
 
+fn v6_rule_of_vrfs() -> Change {
+    let Change::PutRule(row) = rule(1_000, 0, true) else {
+        unreachable!()
+    };
+    let family = crate::AF_INET6;
+    Change::PutRule(Rule { family, ..row })
+}
+
 fn address(link: u32, local: &str) -> Change {
     Change::PutAddress(Address::new(link, local.parse().unwrap(), 24))
 }
@@ -142,6 +150,67 @@ fn a_packet_in_a_vrf_is_looked_up_in_the_vrf_s_table() {
         towards(Some(9), None, [11, 0, 0, 1]),
         Err(NoRoute::NoSuchLink)
     );
+}
+
+/// As Linux 6.1 answers.
+#[test]
+fn packets_for_the_host_go_to_the_vrf_of_the_address_or_to_the_loopback() {
+    let writer = written([
+        link(1, "lo", None, None),
+        link(2, "red", None, Some(77)),
+        link(3, "em1", Some(2), None),
+        link(4, "em2", None, None),
+        address(3, "10.3.0.9"),
+        rule(1_000, 0, true),
+        v6_rule_of_vrfs(),
+        route(255, "10.9.9.0/24", kind::LOCAL, 4),
+        route(77, "10.9.8.0/24", kind::LOCAL, 3),
+        route(255, "2001:db8:f::/64", kind::LOCAL, 4),
+        route(77, "2001:db8:e::/64", kind::LOCAL, 3),
+        route(77, "fe80::9/128", kind::LOCAL, 3),
+        route(77, "fe80::2/128", kind::LOCAL, 2),
+    ]);
+    let (out, came) = ((Some(2), None), (None, Some(3)));
+    for (to, (oif, iif), over) in [
+        ("10.9.9.5", out, 1),
+        ("10.9.8.5", out, 2),
+        ("0.0.0.0", out, 1),
+        ("2001:db8:f::5", out, 1),
+        ("2001:db8:e::5", out, 2),
+        ("fe80::9", (Some(3), None), 1),
+        ("fe80::2", out, 2),
+        ("10.9.9.5", came, 1),
+        ("10.9.8.5", came, 2),
+        ("224.0.0.1", came, 1),
+        ("255.255.255.255", came, 1),
+        ("2001:db8:f::5", came, 1),
+        ("2001:db8:e::5", came, 2),
+        ("fe80::9", came, 1),
+    ] {
+        let packet = Packet {
+            oif,
+            iif,
+            ..Packet::to(to.parse().unwrap())
+        };
+        let decision = writer.tables().route_of(&packet).unwrap();
+        assert_eq!(decision.hops[0].link, over, "{to} {oif:?} {iif:?}");
+    }
+}
+
+#[test]
+fn an_ipv6_answer_tells_the_source_of_the_route_s_link_also_where_it_leaves_a_vrf() {
+    let writer = written([
+        link(1, "lo", None, None),
+        link(2, "red", None, Some(77)),
+        link(3, "em1", Some(2), None),
+        link(4, "em2", None, None),
+        address(3, "2001:db8:3::9"),
+        address(4, "2001:db8:1::5"),
+        v6_rule_of_vrfs(),
+        route(254, "2001:db8:1::/64", kind::UNICAST, 4),
+    ]);
+    let source = source_towards(&writer, "2001:db8:1::2", Some(2));
+    assert_eq!(source.as_deref(), Some("2001:db8:1::5"));
 }
 
 #[test]

@@ -131,9 +131,9 @@ pub struct NextHop {
     pub link: u32,
     /// `RTA_GATEWAY` or `RTA_VIA`.
     pub gateway: Option<IpAddr>,
-    /// `RTNH_F_…`: [`hop_flag`]. Never `LINKDOWN`: it follows from the
-    /// link's state. `DEAD` as the kernel says it in a dump; a mirror keeps
-    /// it only where it does not follow from the link's state: of IPv4 on a
+    /// `RTNH_F_…`: [`hop_flag`]. `DEAD` and `LINKDOWN` as the kernel says
+    /// them in a dump; tables never have `LINKDOWN`, which follows from the
+    /// link's state, and a mirror keeps `DEAD` only where it does not: of IPv4 on a
     /// link that is alive, whose hops die when it loses its last address
     /// (`docs/decisions/002`), of IPv6 from when the link went down, or IPv6
     /// was switched off on it, until IPv6 is ready again. Who shows a hop

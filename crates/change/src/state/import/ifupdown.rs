@@ -14,6 +14,9 @@ use super::{Imported, Texts};
 /// Files that name one another, at most so deep.
 const MAX_DEPTH: usize = 8;
 
+/// What ifupdown2 takes where no port is said; the kernel takes another.
+const VXLAN_PORT: &str = "4789";
+
 /// What begins a stanza.
 const BEGINS: &[&str] = &[
     "iface",
@@ -251,6 +254,10 @@ fn of_iface(draft: &mut Draft, iface: &Iface, auto: &[String]) {
     for said in &iface.lines {
         stanza.line(said);
     }
+    let says = |key: &str| iface.lines.iter().any(|said| said.key == key);
+    if says("vxlan-id") && !says("vxlan-port") {
+        stanza.draft.option(name, "dstport", VXLAN_PORT);
+    }
     stanza.finish(label);
 }
 
@@ -401,6 +408,8 @@ impl Stanza<'_> {
                     let link = self.draft.link(port);
                     link.master = Some(name.clone());
                     link.up = Some(true);
+                    // ifupdown2 and Debian's bridge-utils both do it.
+                    self.draft.sysctl(port, "ipv6", "disable_ipv6", 1);
                 }
                 return Some(());
             }
@@ -465,7 +474,7 @@ impl Stanza<'_> {
         let (word, value) = match key {
             "vxlan-id" => ("id", value.parse::<u32>().ok()?.to_string()),
             "vxlan-local-tunnelip" => ("local", address(value)?),
-            "vxlan-remoteip" => ("remote", address(value)?),
+            "vxlan-remoteip" => return self.remotes(value),
             "vxlan-svcnodeip" => ("group", address(value)?),
             "vxlan-port" => ("dstport", value.parse::<u16>().ok()?.to_string()),
             "vxlan-physdev" if is_name(value) => ("dev", value.to_owned()),
@@ -482,6 +491,22 @@ impl Stanza<'_> {
         };
         self.draft.link(&name).kind = Some("vxlan".to_owned());
         self.draft.option(&name, word, &value);
+        Some(())
+    }
+
+    /// Where ifupdown2 sends what it knows no station of: entries of the
+    /// link's, which has no remote end of its own.
+    fn remotes(&mut self, value: &str) -> Option<()> {
+        let remotes: Result<Vec<IpAddr>, _> = value.split_whitespace().map(str::parse).collect();
+        for remote in remotes.ok()? {
+            let entry = row([
+                ("mac", "00:00:00:00:00:00".into()),
+                ("dst", remote.to_string().into()),
+                ("ifname", self.name.clone().into()),
+                ("flags", vec!["self"].into()),
+            ]);
+            self.draft.row(Table::Fdb, entry);
+        }
         Some(())
     }
 

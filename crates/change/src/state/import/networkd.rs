@@ -201,6 +201,11 @@ fn netdev(draft: &mut Draft, path: &Path, sections: &[Section]) {
             }
         }
     }
+    // Where nothing is said networkd asks for none; the kernel has them.
+    let of_vxlan = said_in(sections, "VXLAN");
+    if kind.value == "vxlan" && !of_vxlan.iter().any(|said| said.key == "UDPChecksum") {
+        draft.option(&name, "noudpcsum", "");
+    }
 }
 
 /// Names of sections, each once.
@@ -332,6 +337,12 @@ fn network(draft: &mut Draft, path: &Path, sections: &[Section], matched: &mut B
         draft.link(name).up = Some(true);
         for section in sections {
             sections::of(draft, name, section);
+        }
+        // A bridge's port has no link-local address unless it is said.
+        let own = said_in(sections, "Network");
+        let says = |key: &str| own.iter().any(|said| said.key == key);
+        if says("Bridge") && !says("LinkLocalAddressing") {
+            draft.sysctl(name, "ipv6", "addr_gen_mode", 1);
         }
     }
 }

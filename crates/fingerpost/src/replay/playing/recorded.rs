@@ -108,6 +108,33 @@ impl Recorded {
         }
     }
 
+    /// Goes on with a file behind the others.
+    pub fn add(&mut self, file: Opened) {
+        self.files.push_back(file);
+    }
+
+    /// Whether there is a file that was not read to its end.
+    pub fn has_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// Leaves the rest of a file, which cannot be read.
+    pub fn pass_over(&mut self) {
+        self.files.pop_front();
+        self.has_begun = false;
+    }
+
+    /// Replays one record, whose changes readers see by themselves then; how
+    /// it ended, if it did.
+    pub fn advance(&mut self) -> Option<End> {
+        let step = self.step(false);
+        self.publish();
+        match step {
+            Step::Taken | Step::Wait(_) => None,
+            Step::End(end) => Some(end),
+        }
+    }
+
     /// How far it is.
     pub fn progress(&self) -> Progress {
         self.player.progress()

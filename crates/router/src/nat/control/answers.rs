@@ -10,7 +10,7 @@ use nat::{Config, Statistics, SubscriberView};
 use serde_json::{Value, json};
 use translation::request::{Filter, Request, Table};
 
-use super::pieces::{Asking, PLACES, Place, Rows, Wanted};
+use super::pieces::{Asking, PLACES, Piece, Place, Rows, Wanted};
 use super::rows;
 use crate::nat::report;
 
@@ -19,12 +19,20 @@ const COUNTED: usize = 4 << 20;
 /// Subscribers that are kept as the top ones at most.
 const TOP: usize = 100_000;
 
+/// Who waits for an answer.
+pub trait Waits {
+    /// Whether nobody takes it any more.
+    fn has_gone(&self) -> bool;
+}
+
 /// Writes an answer; where its walk goes on. `life` tells this translation
-/// from one before it.
+/// from one before it. A walk ends where nobody waits for it any more; what
+/// changes something is done to its end.
 pub fn answer(
     request: Request,
     asking: &mut Asking,
     life: u64,
+    client: &dyn Waits,
     out: &mut impl Write,
 ) -> Result<Option<String>> {
     match request {
@@ -47,6 +55,7 @@ pub fn answer(
             };
             let mut walk = Walk {
                 asking,
+                client,
                 table,
                 filter,
                 place: Some(from),
@@ -161,6 +170,7 @@ pub fn each(
 /// A walk through a table.
 struct Walk<'a> {
     asking: &'a mut Asking,
+    client: &'a dyn Waits,
     table: Table,
     filter: Filter,
     place: Option<Place>,
@@ -172,9 +182,16 @@ impl Walk<'_> {
         let Some(from) = self.place else {
             return Ok(None);
         };
-        let piece = self.asking.ask(Wanted::Rows(self.table, PLACES), from)?;
+        let piece = self.piece(PLACES, from)?;
         self.place = piece.next;
         Ok(Some(piece.rows))
+    }
+
+    fn piece(&mut self, places: usize, from: Place) -> Result<Piece> {
+        if self.client.has_gone() {
+            bail!("the client has gone");
+        }
+        self.asking.ask(Wanted::Rows(self.table, places), from)
     }
 
     /// Writes so many rows at most. Where it goes on, if there may be more.
@@ -182,7 +199,7 @@ impl Walk<'_> {
         let mut left = limit;
         let mut places = PLACES;
         while let Some(from) = self.place.filter(|_| left > 0) {
-            let piece = self.asking.ask(Wanted::Rows(self.table, places), from)?;
+            let piece = self.piece(places, from)?;
             let meant = rows::meant(&piece.rows, &self.filter);
             // A piece with more rows than are wanted is asked for again, half
             // as long, so that the place behind it is that behind its last row.
@@ -267,6 +284,7 @@ fn meant(filter: &Filter, view: &SubscriberView) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::net::Ipv4Addr;
     use std::thread;
     use std::time::Duration;
@@ -275,6 +293,21 @@ mod tests {
 
     use super::*;
     use crate::nat::control::pieces::pair;
+
+    /// Goes after so many pieces.
+    struct Leaves(Cell<usize>);
+
+    impl Waits for Leaves {
+        fn has_gone(&self) -> bool {
+            let left = self.0.get();
+            self.0.set(left.saturating_sub(1));
+            left == 0
+        }
+    }
+
+    fn patient() -> Leaves {
+        Leaves(Cell::new(usize::MAX))
+    }
 
     /// Rows of an answer, and where it goes on.
     fn asked(asking: &mut Asking, limit: usize, after: Option<String>) -> (usize, Option<String>) {
@@ -287,7 +320,7 @@ mod tests {
             after,
         };
         let mut out = Vec::new();
-        let next = answer(request, asking, 7, &mut out).unwrap();
+        let next = answer(request, asking, 7, &patient(), &mut out).unwrap();
         (out.iter().filter(|byte| **byte == b'\n').count(), next)
     }
 
@@ -317,5 +350,40 @@ mod tests {
             }
         }
         asks.join().unwrap();
+    }
+
+    /// Every engine has a piece at least, and a count writes nothing before it
+    /// knows it.
+    #[test]
+    fn a_walk_ends_where_nobody_waits_for_it() {
+        const ENGINES: usize = 9;
+        let show = |count, top| Request::Show {
+            table: Table::Subscribers,
+            filter: Filter::default(),
+            count,
+            limit: None,
+            top,
+            after: None,
+        };
+        let mut nat = Nat::new(Config::new(&[Ipv4Addr::new(192, 0, 2, 1)])).unwrap();
+        for (count, top) in [(true, None), (false, Some(3)), (false, None)] {
+            for (leaves, pieces) in [(0, 0), (4, 4), (ENGINES, ENGINES)] {
+                let (mut asking, mut jobs) = pair().unwrap();
+                let request = show(count, top);
+                let asks = thread::spawn(move || {
+                    let client = Leaves(Cell::new(leaves));
+                    answer(request, &mut asking, 7, &client, &mut Vec::new()).is_ok()
+                });
+                let mut asked = 0;
+                while !asks.is_finished() {
+                    if let Some(job) = jobs.next_within(Duration::from_millis(10)) {
+                        asked += 1;
+                        job.answer(&mut nat, ENGINES);
+                    }
+                }
+                let is_whole = pieces == ENGINES;
+                assert_eq!((asks.join().unwrap(), asked), (is_whole, pieces));
+            }
+        }
     }
 }

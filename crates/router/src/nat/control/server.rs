@@ -11,13 +11,14 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use privileges::groups;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Gid;
 use tracing::warn;
 use translation::answer::Line;
 use translation::request::Request;
 use translation::within::Within;
 
-use super::answers;
+use super::answers::{self, Waits};
 use super::pieces::{Asking, Jobs, pair};
 use crate::control_socket::{self, Refusals};
 use crate::nat::mib::{Snmp, Subagent};
@@ -160,12 +161,24 @@ fn refuse(mut client: &UnixStream, why: &anyhow::Error) {
     let _ = writeln!(client, "{line}");
 }
 
+impl Waits for UnixStream {
+    /// One that has closed its side alone still takes an answer.
+    fn has_gone(&self) -> bool {
+        let mut asked = [PollFd::new(self, PollFlags::empty())];
+        let polled = poll(&mut asked, Some(&Timespec::default()));
+        polled.is_ok()
+            && asked
+                .iter()
+                .any(|one| one.revents().contains(PollFlags::HUP))
+    }
+}
+
 /// Answers one request. A client that goes away ends it.
 fn serve(client: &UnixStream, peer: Peer, mut asking: Asking, life: u64) {
     let answered = read(client).and_then(|request| {
         peer.check(&request)?;
         let mut out = BufWriter::new(client);
-        let next = answers::answer(request, &mut asking, life, &mut out)?;
+        let next = answers::answer(request, &mut asking, life, client, &mut out)?;
         // So that an answer that was cut off is told from a whole one.
         writeln!(out, "{}", Line::End(next).json())?;
         out.flush().context("writing the answer")
@@ -186,4 +199,21 @@ fn read(client: &UnixStream) -> anyhow::Result<Request> {
         bail!("the request has no end, or more than {REQUEST_BYTES} bytes");
     }
     serde_json::from_slice(&line).context("reading the request")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Shutdown;
+
+    use super::*;
+
+    #[test]
+    fn who_has_closed_its_side_waits_and_who_is_gone_does_not() {
+        let (client, other) = UnixStream::pair().unwrap();
+        assert!(!client.has_gone());
+        other.shutdown(Shutdown::Write).unwrap();
+        assert!(!client.has_gone());
+        drop(other);
+        assert!(client.has_gone());
+    }
 }

@@ -14,10 +14,15 @@ use super::stream::Connection;
 const TEMPLATES_AGAIN: Duration = Duration::from_secs(60);
 /// Bytes of a message at most: no fragment on any way (RFC 7011 §10.3.3).
 const MESSAGE_BYTES: usize = 1_400;
-/// The template of blocks, exhaustion and quotas.
+/// The template of blocks and exhaustion.
 const OF_BLOCKS: u16 = 256;
 /// The template of sessions.
 const OF_SESSIONS: u16 = 257;
+/// The template of quotas.
+const OF_QUOTAS: u16 = 258;
+/// `natQuotaExceededEvent`: a user has as many entries as it may have
+/// (RFC 8158 §5.3; all quotas here are a subscriber's).
+const ENTRIES_OF_A_USER: u32 = 3;
 
 /// Elements and their lengths (IANA's registry).
 const BLOCK_FIELDS: [(u16, u16); 7] = [
@@ -44,6 +49,15 @@ const SESSION_FIELDS: [(u16, u16); 9] = [
     (12, 4),
     (11, 2),
     (4, 1),
+];
+
+const QUOTA_FIELDS: [(u16, u16); 5] = [
+    (323, 8),
+    (230, 1),
+    // natQuotaExceededEvent.
+    (466, 4),
+    (8, 4),
+    (9, 1),
 ];
 
 /// Sends records to a collector.
@@ -158,10 +172,19 @@ fn put(message: &mut Vec<u8>, bytes: &[u8]) {
 /// By which template a record goes; `None`: there is no event for it.
 fn template(record: &Record) -> Option<u16> {
     event(record.what)?;
-    Some(match record.is_session() {
-        true => OF_SESSIONS,
-        false => OF_BLOCKS,
+    Some(match record.what {
+        What::Quota(_) => OF_QUOTAS,
+        _ if record.is_session() => OF_SESSIONS,
+        _ => OF_BLOCKS,
     })
+}
+
+fn fields(template: u16) -> &'static [(u16, u16)] {
+    match template {
+        OF_SESSIONS => &SESSION_FIELDS,
+        OF_QUOTAS => &QUOTA_FIELDS,
+        _ => &BLOCK_FIELDS,
+    }
 }
 
 /// RFC 8158's natEvent.
@@ -179,19 +202,12 @@ fn event(what: What) -> Option<u8> {
 }
 
 fn len_of(template: u16) -> usize {
-    let len = |fields: &[(u16, u16)]| fields.iter().map(|(_, len)| usize::from(*len)).sum();
-    match template {
-        OF_SESSIONS => len(&SESSION_FIELDS),
-        _ => len(&BLOCK_FIELDS),
-    }
+    let lens = fields(template).iter().map(|(_, len)| usize::from(*len));
+    lens.sum()
 }
 
 fn put_templates(message: &mut Vec<u8>) {
-    let fields = |template| match template {
-        OF_SESSIONS => &SESSION_FIELDS[..],
-        _ => &BLOCK_FIELDS[..],
-    };
-    let templates = [OF_BLOCKS, OF_SESSIONS];
+    let templates = [OF_BLOCKS, OF_SESSIONS, OF_QUOTAS];
     let len: usize = templates.iter().map(|of| 4 + 4 * fields(*of).len()).sum();
     put(message, &2_u16.to_be_bytes());
     put(message, &(4 + len as u16).to_be_bytes());
@@ -233,6 +249,12 @@ fn put_set<'a>(
 fn put_record(message: &mut Vec<u8>, record: &Record) {
     put(message, &record.at_millis.to_be_bytes());
     put(message, &[event(record.what).unwrap_or(0)]);
+    if matches!(record.what, What::Quota(_)) {
+        put(message, &ENTRIES_OF_A_USER.to_be_bytes());
+        put(message, &record.inside.octets());
+        put(message, &[record.bits]);
+        return;
+    }
     put(message, &record.inside.octets());
     put(message, &record.alias.octets());
     let (first, last) = record.ports;
@@ -253,6 +275,8 @@ fn put_record(message: &mut Vec<u8>, record: &Record) {
 mod tests {
     use std::net::UdpSocket;
 
+    use nat::QuotaKind;
+
     use super::super::stream::To;
     use super::*;
 
@@ -266,7 +290,13 @@ mod tests {
         let mut ipfix = Ipfix::new(Connection::new(to), 5);
         let mut records = Vec::new();
         for number in 0..200_u16 {
-            let what = [What::Taken, What::SessionMade, What::Started][usize::from(number % 3)];
+            let kinds = [
+                What::Taken,
+                What::SessionMade,
+                What::Started,
+                What::Quota(QuotaKind::Sessions),
+            ];
+            let what = kinds[usize::from(number % 4)];
             let mut record = Record::mark(1_795_317_300_042, what);
             record.ports = (number, number + 1);
             records.push(record);

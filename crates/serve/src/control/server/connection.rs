@@ -22,7 +22,7 @@ use crate::namespace_service::NamespaceService;
 use crate::owners::{self, AnswerErrorOrLeft, Following, Pair};
 use crate::route_times::RouteTimes;
 use crate::source::Source;
-use crate::sql;
+use crate::sql::{self, About};
 use crate::status::Answered;
 use crate::watch::{self, Watching};
 
@@ -337,7 +337,13 @@ fn stated(
     let stream = client.stream.try_clone()?;
     let is_gone = move || has_hung_up(&stream);
     let limits = sql::limits(lease.octets());
-    let answered = sql::answer(question, namespace, names, &limits, is_gone, out);
+    let about = About {
+        namespace,
+        names: Arc::clone(names),
+        translation: shared.translation_for(client.uid),
+        earlier: None,
+    };
+    let answered = query::answer(question, &about, &limits, is_gone, out);
     let answered = answered.map_err(sql_failure)?;
     still_fed(namespace)?;
     Ok(answered.rows)
@@ -532,9 +538,14 @@ fn answer_from(
             });
         }
         Ask::Sql(question) => {
-            let names = Arc::new(names.clone());
+            let about = About {
+                namespace,
+                names: Arc::new(names.clone()),
+                translation: Err(sql::NOT_KEPT.to_owned()),
+                earlier: None,
+            };
             let limits = sql::limits(sql::MEMORY);
-            let answered = sql::answer(question, namespace, &names, &limits, || false, out);
+            let answered = query::answer(question, &about, &limits, || false, out);
             return Ok(answered.map_err(sql_failure)?.rows.into());
         }
         Ask::Arp(question) => {

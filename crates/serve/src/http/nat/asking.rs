@@ -250,6 +250,10 @@ mod tests {
 
     /// What becomes of a question to somebody who says this, and stays.
     fn asked(said: Vec<u8>, stays: bool) -> Result<Answered, Trouble> {
+        asked_within(said, stays, Duration::from_secs(60))
+    }
+
+    fn asked_within(said: Vec<u8>, stays: bool, patience: Duration) -> Result<Answered, Trouble> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
@@ -263,7 +267,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_all().build().unwrap();
         let bounds = Bounds {
-            patience: Duration::from_millis(200),
+            patience,
             bytes: 1_000,
         };
         let request = Request::rows(Table::Flows, Filter::default());
@@ -282,7 +286,9 @@ mod tests {
             let trouble = asked(said.to_vec(), stays).unwrap_err();
             trouble.problem().status.as_u16()
         };
-        assert_eq!(status(b"{\"a\":1}\n", true), 504, "it stalls");
+        let stalls = b"{\"a\":1}\n".to_vec();
+        let late = asked_within(stalls, true, Duration::from_millis(200)).unwrap_err();
+        assert_eq!(late.problem().status.as_u16(), 504, "it stalls");
         assert_eq!(status(b"{\"a\":1}\n{\"b\"", false), 502, "half a line");
         assert_eq!(status(b"{\"a\":1}\n", false), 503, "it went");
         assert_eq!(status(b"220 mail.example ESMTP\r\n", true), 502);

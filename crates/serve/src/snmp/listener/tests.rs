@@ -1,8 +1,10 @@
 use super::super::contexts::Facts;
 use super::super::fair::Datagram;
 use super::super::notify::Notifier;
+use super::super::samples::Manner;
 use super::super::socket::BATCH;
 use super::*;
+use snmp::Contexts;
 use std::net::UdpSocket;
 
 /// Tables that nobody follows.
@@ -27,16 +29,18 @@ impl table::Source for Still {
     }
 }
 
-/// What listeners share where so many links are there.
-fn shared(links: u32) -> (Arc<Shared>, Notifier) {
-    let link = |index: u32| table::Link {
+fn link(index: u32) -> table::Link {
+    table::Link {
         index,
         name: format!("l{index}").into(),
         ..table::Link::default()
-    };
+    }
+}
+
+/// What listeners share where these links are there.
+fn shared(links: impl Iterator<Item = table::Link>) -> (Arc<Shared>, Notifier) {
     let mut writer = table::Writer::default();
-    let put = (1..=links).map(|index| table::Change::PutLink(link(index)));
-    writer.commit(put).unwrap();
+    writer.commit(links.map(table::Change::PutLink)).unwrap();
     let agent = Agent::new(snmp::config::Config {
         engine_id: b"engine".to_vec(),
         engine_boots: 1,
@@ -84,9 +88,41 @@ const BULK: &[u8] = &[
     2, 0x7f, 0xff, 0x30, 0x0f, 0x30, 0x0d, 6, 9, 0x2b, 6, 1, 2, 1, 2, 2, 1, 2, 5, 0,
 ];
 
+/// A master's requests that come in one read are answered from one [`Asked`],
+/// whatever contexts they are of.
+#[test]
+fn contexts_that_are_asked_for_together_are_each_answered() {
+    let bridge = |index| table::Link {
+        kind_data: table::KindData::Bridge(Box::default()),
+        ..link(index)
+    };
+    let port = |index, master| table::Link {
+        master: Some(master),
+        ..link(index)
+    };
+    let links = [bridge(1), bridge(2), port(3, 1), port(4, 2), port(5, 2)];
+    let (shared, _notifier) = shared(links.into_iter());
+    let asked = shared.source.moment(Default::default(), Manner::Take);
+    // dot1dBaseNumPorts
+    let ports = |context: &str| {
+        let name = [1, 3, 6, 1, 2, 1, 17, 1, 2, 0];
+        let mut told = None;
+        let mib = asked.context(context.as_bytes())?;
+        mib.get(&[&name], &mut |_, value| told = Some(format!("{value:?}")));
+        told
+    };
+    let of = |ports: u32| Some(format!("Integer({ports})"));
+    for _ in 0..2 {
+        assert_eq!(ports("bridge-l1"), of(1));
+        assert_eq!(ports("bridge-l2"), of(2));
+        assert!(ports("").is_some());
+        assert_eq!(ports("bridge-l3"), None);
+    }
+}
+
 #[test]
 fn a_turn_ends_when_its_answers_have_cost_enough() {
-    let (shared, _notifier) = shared(10_000);
+    let (shared, _notifier) = shared((1..=10_000).map(link));
     let socket = Socket::bind("127.0.0.1:0".parse().unwrap(), PATIENCE).unwrap();
     let socket = Arc::new(socket);
     let (mut batch, mut queues) = (Batch::new(), Queues::new().unwrap());

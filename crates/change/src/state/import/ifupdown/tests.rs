@@ -54,7 +54,7 @@ fn addresses_gateways_and_settings() {
 #[test]
 fn links_that_are_made() {
     let done = imported(
-        "auto br0 eth1.20 vlan30 bond0 vx7 red eth9 v0\n\
+        "auto br0 eth1.20 vlan30 bond0 vx7 vx8 red eth9 v0\n\
          iface br0\n  address 10.0.0.1/24\n  bridge-ports eth2 eth3\n  bridge-stp on\n\
            bridge-fd 4\n  bridge-vlan-aware yes\n\
          iface eth1.20 inet manual\n\
@@ -62,6 +62,7 @@ fn links_that_are_made() {
          iface bond0 inet manual\n  bond-slaves eth4 eth5\n  bond-mode 4\n  bond-miimon 100\n\
            bond-lacp-rate fast\n  bond-xmit-hash-policy layer3+4\n\
          iface vx7\n  vxlan-id 7\n  vxlan-local-tunnelip 192.0.2.1\n  vxlan-port 4789\n  vxlan-learning no\n\
+         iface vx8\n  vxlan-id 8\n  vxlan-remoteip 192.0.2.7 192.0.2.8\n\
          iface red\n  vrf-table 1001\n\
          iface eth9\n  vrf red\n  ip-forward yes\n\
          iface v0\n  link-type veth\n  veth-peer-name v1\n  alias the other end\n",
@@ -73,8 +74,8 @@ fn links_that_are_made() {
         link = [
             { name = "br0", up = true, kind = "bridge", addresses = ["10.0.0.1/24"],
               options = "stp_state 1 forward_delay 400 vlan_filtering 1" },
-            { name = "eth2", master = "br0", up = true },
-            { name = "eth3", master = "br0", up = true },
+            { name = "eth2", master = "br0", up = true, sysctl.ipv6.disable_ipv6 = 1 },
+            { name = "eth3", master = "br0", up = true, sysctl.ipv6.disable_ipv6 = 1 },
             { name = "eth1.20", up = true, kind = "vlan", link = "eth1", options = "id 20" },
             { name = "vlan30", up = true, kind = "vlan", link = "eth1", options = "id 30" },
             { name = "bond0", up = true, kind = "bond",
@@ -83,9 +84,14 @@ fn links_that_are_made() {
             { name = "eth5", master = "bond0" },
             { name = "vx7", up = true, kind = "vxlan",
               options = "id 7 local 192.0.2.1 dstport 4789 nolearning" },
+            { name = "vx8", up = true, kind = "vxlan", options = "id 8 dstport 4789" },
             { name = "red", up = true, kind = "vrf", options = "table 1001" },
             { name = "eth9", up = true, master = "red", sysctl.ipv4.forwarding = 1 },
             { name = "v0", up = true, kind = "veth", peer = "v1", alias = "the other end" },
+        ]
+        fdb = [
+            { mac = "00:00:00:00:00:00", dst = "192.0.2.7", ifname = "vx8", flags = ["self"] },
+            { mac = "00:00:00:00:00:00", dst = "192.0.2.8", ifname = "vx8", flags = ["self"] },
         ]
         "#,
     );

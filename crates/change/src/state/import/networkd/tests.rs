@@ -62,9 +62,10 @@ fn links_that_are_made() {
         link = [
             { name = "br0", kind = "bridge", mtu = 9216,
               options = "stp_state 1 forward_delay 400 ageing_time 30000 vlan_default_pvid 0" },
-            { name = "v0", kind = "veth", address = "02:00:00:00:00:0a", peer = "v1", up = true, master = "br0" },
+            { name = "v0", kind = "veth", address = "02:00:00:00:00:0a", peer = "v1", up = true, master = "br0",
+              sysctl.ipv6.addr_gen_mode = 1 },
             { name = "vlan7", kind = "vlan", link = "v0", options = "id 7 protocol 802.1ad" },
-            { name = "vx", kind = "vxlan", options = "id 9 local 192.0.2.1 dstport 4789 nolearning" },
+            { name = "vx", kind = "vxlan", options = "id 9 local 192.0.2.1 dstport 4789 nolearning noudpcsum" },
             { name = "bond0", kind = "bond", options = "mode 802.3ad miimon 100 xmit_hash_policy layer3+4" },
             { name = "red", kind = "vrf", options = "table 1001" },
             { name = "eth0", up = true, master = "bond0" },

@@ -660,7 +660,7 @@ fn a_day_is_asked_about_any_moment() {
 
 /// `cargo test -p fingerpost-router --release --lib a_year -- --ignored --nocapture`
 #[test]
-#[ignore = "700 MB, and a minute"]
+#[ignore = "a chore, 700 MB and a minute: cargo test -p fingerpost-router --lib -- --ignored a_year"]
 fn a_year_is_asked_about_any_moment() {
     let limits = Limits {
         file_bytes: 16 << 20,
