@@ -5,6 +5,7 @@
 //! side, one more than there are cores, since most of what they do is to wait
 //! for the kernel and for one another. Each makes its own network namespaces.
 
+mod again;
 mod counts;
 mod pool;
 pub mod programs;
@@ -80,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     ::lab::sweep();
     ::lab::put_back_leftovers()?;
     let skipped = env::temp_dir().join(format!("fingerpost-skipped-{}", std::process::id()));
-    let counts = test(jobs, arguments.at_a_time(), &skipped);
+    let counts = arguments.test(jobs, &skipped);
     let _ = fs::remove_file(&skipped);
     ::lab::sweep();
     ::lab::put_back_leftovers()?;
@@ -94,21 +95,31 @@ fn whole(path: &str) -> std::io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Runs all, counts, and lists the slowest and the skipped.
-fn test(mut jobs: Vec<Job>, at_a_time: usize, skipped: &Path) -> Result<Counts> {
-    for job in &mut jobs {
-        job.command.env(::lab::skip::FILE_VARIABLE, skipped);
-    }
-    let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.alone);
-    let tell = |text: &str| say(text);
-    let mut counts = pool::run(together, at_a_time, &tell)?;
-    counts.and(&pool::run(alone, 1, &tell)?);
-    let reasons = fs::read_to_string(skipped).unwrap_or_default();
-    counts.set_apart(&reasons);
-    Ok(counts)
-}
-
 impl Arguments {
+    /// Runs all, counts, and lists the slowest, those that failed only
+    /// beside others, and the skipped.
+    fn test(&self, mut jobs: Vec<Job>, skipped: &Path) -> Result<Counts> {
+        for job in &mut jobs {
+            job.command.env(::lab::skip::FILE_VARIABLE, skipped);
+        }
+        let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.alone);
+        let tell = |text: &str| say(text);
+        let pool::Ran {
+            mut counts,
+            mut failed,
+        } = pool::run(together, self.at_a_time(), &tell)?;
+        let by_themselves = pool::run(alone, 1, &tell)?;
+        counts.and(&by_themselves.counts);
+        failed.extend(by_themselves.failed);
+        // Who asks for single tests sees for himself.
+        if self.rest.is_empty() {
+            again::alone(failed, &mut counts, &tell)?;
+        }
+        let reasons = fs::read_to_string(skipped).unwrap_or_default();
+        counts.set_apart(&reasons);
+        Ok(counts)
+    }
+
     /// Builds what is asked for, and says what there is to run.
     fn build(&self) -> Result<Vec<Job>> {
         let mut cargo = host::cargo();

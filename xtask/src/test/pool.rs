@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
+use super::again::Failed;
 use super::counts::Counts;
 
 /// What the kernel counts a second in (USER_HZ, wherever Rust's Linux runs).
@@ -31,10 +32,17 @@ pub struct Job {
     pub command: Command,
 }
 
+/// What came of all.
+#[derive(Debug, Default)]
+pub struct Ran {
+    pub counts: Counts,
+    pub failed: Vec<Failed>,
+}
+
 /// What came of all so far.
 #[derive(Default)]
 struct Outcome {
-    counts: Counts,
+    ran: Ran,
     took: Vec<Took>,
     /// The first that could not be run at all.
     error: Option<anyhow::Error>,
@@ -49,7 +57,7 @@ struct Took {
 
 /// Runs all of them, in their order, so many at a time. What they wrote goes
 /// to `tell`, a whole program's at a time.
-pub fn run(jobs: Vec<Job>, at_a_time: usize, tell: &(dyn Fn(&str) + Sync)) -> Result<Counts> {
+pub fn run(jobs: Vec<Job>, at_a_time: usize, tell: &(dyn Fn(&str) + Sync)) -> Result<Ran> {
     let waiting = Mutex::new(VecDeque::from(jobs));
     let outcome = Mutex::new(Outcome::default());
     thread::scope(|scope| {
@@ -70,7 +78,7 @@ pub fn run(jobs: Vec<Job>, at_a_time: usize, tell: &(dyn Fn(&str) + Sync)) -> Re
     if !outcome.took.is_empty() {
         tell(&slowest(outcome.took));
     }
-    Ok(outcome.counts)
+    Ok(outcome.ran)
 }
 
 /// A mutex's value: nothing that holds one leaves it half changed.
@@ -93,12 +101,16 @@ fn finish(mut job: Job, outcome: &Mutex<Outcome>, tell: &dyn Fn(&str)) {
                 "\n== {} ({seconds:.1} s, {busy:.1} s of processor time, {})\n{text}",
                 job.name, ended.status
             ));
-            outcome.counts.and(&counts);
+            outcome.ran.counts.and(&counts);
             outcome.took.push(Took {
                 took,
                 busy: ended.busy,
-                name: job.name,
+                name: job.name.clone(),
             });
+            if counts.failed > 0 {
+                let failed = Failed::of(job, &ended.text, &counts);
+                outcome.ran.failed.push(failed);
+            }
         }
         Err(error) => {
             outcome.error.get_or_insert(error);
@@ -193,8 +205,9 @@ mod tests {
             job("killed", "kill -9 $$"),
         ];
         let told = Mutex::new(String::new());
-        let counts = run(jobs, 2, &|text| locked(&told).push_str(text)).unwrap();
-        assert_eq!(counts.to_string(), "3 passed, 4 failed, 0 skipped");
+        let ran = run(jobs, 2, &|text| locked(&told).push_str(text)).unwrap();
+        assert_eq!(ran.counts.to_string(), "3 passed, 4 failed, 0 skipped");
+        assert_eq!(ran.failed.len(), 2);
         let told = told.into_inner().unwrap();
         assert!(told.contains("== two ("), "{told}");
         assert!(told.contains("exit status: 101"), "{told}");
@@ -215,7 +228,7 @@ mod tests {
             )
         };
         let jobs = vec![meet("one", "two"), meet("two", "one")];
-        assert_eq!(run(jobs, 2, &|_| ()).unwrap().passed, 2);
+        assert_eq!(run(jobs, 2, &|_| ()).unwrap().counts.passed, 2);
     }
 
     #[test]

@@ -124,8 +124,14 @@ export class Grid {
     else this.#y = (top / high) * real;
     this.#y = Math.max(0, Math.min(this.#y, real));
     clearTimeout(this.#settle);
-    if (!isExact) this.#settle = setTimeout(() => this.#syncBar(), SETTLE_MILLIS);
+    if (!isExact) this.#settle = setTimeout(() => this.#settled(), SETTLE_MILLIS);
     this.draw();
+  }
+
+  /** The bar goes where the rows are, unless it was moved meanwhile. */
+  #settled() {
+    if (this.scroller.scrollTop === this.#lastTop) this.#syncBar();
+    else this.#scrolled();
   }
 
   #resized() {
