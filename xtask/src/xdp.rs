@@ -21,6 +21,8 @@ const SOURCE: &str = "crates/dataplane/src/xdp/forward.c";
 const MADE: &str = "crates/dataplane/src/xdp/instructions.rs";
 /// The section of the object file that it is in.
 const SECTION: &str = "xdp";
+/// Instructions in a line.
+const A_LINE: usize = 4;
 /// How the line begins that says who made it.
 const BY: &str = "// Made by ";
 
@@ -107,14 +109,20 @@ fn written(code: &[u8], version: &str) -> String {
          //! hand. Called by `program`.\n\n\
          {BY}{version}\n\n\
          /// `struct bpf_insn`, each as a number of the byte order of small ends.\n\
+         #[rustfmt::skip]\n\
          pub const INSTRUCTIONS: &[u64] = &[\n"
     );
-    for instruction in code.chunks_exact(8) {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(instruction);
-        let number = u64::from_le_bytes(bytes);
-        let [a, b, c, d] = [number >> 48, number >> 32, number >> 16, number].map(|n| n & 0xffff);
-        text.push_str(&format!("    0x{a:04x}_{b:04x}_{c:04x}_{d:04x},\n"));
+    for line in code.chunks(8 * A_LINE) {
+        let mut numbers = Vec::with_capacity(A_LINE);
+        for instruction in line.chunks_exact(8) {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(instruction);
+            let number = u64::from_le_bytes(bytes);
+            let parts = [number >> 48, number >> 32, number >> 16, number];
+            let [a, b, c, d] = parts.map(|part| part & 0xffff);
+            numbers.push(format!("0x{a:04x}_{b:04x}_{c:04x}_{d:04x},"));
+        }
+        text.push_str(&format!("    {}\n", numbers.join(" ")));
     }
     text.push_str("];\n");
     text

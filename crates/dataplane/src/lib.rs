@@ -8,7 +8,8 @@
 //!   [`port`]:
 //! - [`Memory`]: a port of prepared or made packets, or one end of a pair.
 //! - [`Capture`]: a port of two capture files, one read, one written.
-//! - [`Tun`]: a port that is a TUN device of Linux.
+//! - [`Tun`]: a port that is a TUN device of Linux. [`Tap`]: a TAP device, the
+//!   way from the program at XDP to here and back into the kernel.
 //! - [`socket`]: the kernel's UDP, a batch at a time.
 //! - [`forward`]: the nodes of a packet's way, pure; [`neighbour`]: what a
 //!   next hop is; [`fib_sync`]: both kept in step with `table`;
@@ -34,5 +35,6 @@ pub use buffer::{
 };
 pub use port::memory::{Frames, Memory};
 pub use port::pcap::{Capture, LinkType};
+pub use port::tap::Tap;
 pub use port::tun::Tun;
 pub use port::{Counters, Port, PortError, Received, Sent};

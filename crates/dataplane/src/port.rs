@@ -3,7 +3,8 @@
 //! whoever moves packets in a test.
 //!
 //! - [`memory`]: packets made here, or handed from one thread to another.
-//! - [`pcap`]: capture files. [`tun`]: TUN devices.
+//! - [`pcap`]: capture files. [`tun`]: TUN devices. [`tap`]: TAP devices, for
+//!   what the program at XDP hands over.
 //! - [`af_packet`], [`af_xdp`]: frames of an interface, past the kernel's
 //!   routes and neighbours; today for sending alone.
 //! - [`trace`], [`faults`]: around any other port, what it did as a capture,
@@ -14,6 +15,7 @@ pub mod af_xdp;
 pub mod faults;
 pub mod memory;
 pub mod pcap;
+pub mod tap;
 pub mod trace;
 pub mod tun;
 
@@ -100,7 +102,7 @@ pub struct Counters {
     /// Their bytes, from the IP header on.
     pub sent_bytes: u64,
     /// Packets that could not be received or sent: too long for a buffer,
-    /// or the device is down.
+    /// the device is down, or nothing for this port ([`tap`]).
     pub refused_packets: u64,
     /// Packets whose bytes were copied to be sent: a device's memory is not
     /// that of their pool ([`af_xdp`]).
@@ -129,7 +131,7 @@ pub enum PortError {
         packets: u64,
     },
     /// A device could not be opened, read or written.
-    #[error("TUN device {name}: {source}{advice}")]
+    #[error("device {name}: {source}{advice}")]
     Device {
         /// Which device.
         name: String,

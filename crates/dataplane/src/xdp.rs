@@ -14,10 +14,12 @@
 mod btf;
 mod generator;
 mod instructions;
+mod lasting;
 mod layout;
 mod program;
 pub mod standing;
 mod sys;
+mod translation;
 
 use std::io;
 use std::mem;
@@ -27,25 +29,30 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
-pub use generator::{Generator, Sink};
-pub use layout::{ALL as REASONS, MAX_PORTS, PortSettings, Reason, UsedHop};
+pub use generator::{Drawn, Generator, Sink};
+pub use layout::{ALL as REASONS, Fate, MAX_PORTS, PortSettings, Reason, UsedHop};
+pub use translation::{
+    Claim, Flow, MAX_ALIASES, MAX_FLOWS, Place, Translation, Used, left_behind, note,
+};
 
 use layout::{
     COUNT_BYTES, HOP_BYTES, LINK_BYTES, MAX_HOPS, REASONS as REASON_PLACES, SETTINGS_BYTES,
 };
 use sys::{Map, MapKind, Processors};
+use translation::{ALIAS_KEY_BYTES, CLAIM_BYTES, FLOW_BYTES, FLOW_KEY_BYTES, NOTHING_BYTES};
 
 /// `BPF_MAP_TYPE_…`.
 const HASH: u32 = 1;
 const ARRAY: u32 = 2;
 const PER_CPU_ARRAY: u32 = 6;
 const LRU_HASH: u32 = 9;
+const LPM_TRIE: u32 = 11;
 const DEVMAP_HASH: u32 = 25;
 /// `BPF_TCX_INGRESS`, `BPF_TCX_EGRESS` (Linux 6.6).
 const TCX: [u32; 2] = [46, 47];
 
 /// The maps, in the order of their numbers in the program.
-const KINDS: [MapKind; 5] = [
+const KINDS: [MapKind; 9] = [
     map(HASH, 4, LINK_BYTES, MAX_PORTS, "fp_links"),
     map(DEVMAP_HASH, 4, 4, MAX_PORTS, "fp_ports"),
     map(
@@ -57,7 +64,33 @@ const KINDS: [MapKind; 5] = [
     ),
     map(ARRAY, 4, SETTINGS_BYTES, 1, "fp_settings"),
     map(LRU_HASH, HOP_BYTES as u32, 4, MAX_HOPS, "fp_hops"),
+    FLOWS,
+    MapKind {
+        flags: NO_PREALLOC,
+        ..map(
+            LPM_TRIE,
+            ALIAS_KEY_BYTES as u32,
+            NOTHING_BYTES,
+            MAX_ALIASES,
+            "fp_aliases",
+        )
+    },
+    map(ARRAY, 4, CLAIM_BYTES, 1 << 16, "fp_claims"),
+    map(ARRAY, 4, size_of::<u64>(), 1, "fp_answering"),
 ];
+/// Flows that are translated, both directions of each.
+const FLOWS: MapKind = MapKind {
+    flags: NO_PREALLOC,
+    ..map(
+        HASH,
+        FLOW_KEY_BYTES as u32,
+        FLOW_BYTES,
+        2 * MAX_FLOWS,
+        "fp_flows",
+    )
+};
+/// `BPF_F_NO_PREALLOC`: memory for entries that there are.
+const NO_PREALLOC: u32 = 1;
 
 const fn map(kind: u32, key_bytes: u32, value: usize, entries: u32, name: &'static str) -> MapKind {
     MapKind {
@@ -65,6 +98,7 @@ const fn map(kind: u32, key_bytes: u32, value: usize, entries: u32, name: &'stat
         key_bytes,
         value_bytes: value as u32,
         entries,
+        flags: 0,
         name,
     }
 }
@@ -136,7 +170,10 @@ fn attach_advice(error: &io::Error) -> &'static str {
             ": its driver has no XDP. VLANs, macvlans, bridges and most tunnels have none: name the \
              links below them; what goes by them is the kernel's"
         }
-        Some(libc::EBUSY | libc::EEXIST) => ": there is another one already (`ip link` shows it)",
+        Some(libc::EBUSY | libc::EEXIST) => {
+            ": there is another one already (`ip link` shows it; `fingerpost router release` takes off \
+             what a closed translation left)"
+        }
         Some(libc::ERANGE) => ": its MTU is more than its driver takes with XDP",
         Some(libc::EPERM) => ": it needs CAP_NET_ADMIN",
         Some(libc::EINVAL) => ": LRO and some settings of queues exclude it (`ethtool -k`, `-l`)",
@@ -163,23 +200,45 @@ struct Maps {
     counters: Map,
     settings: Map,
     hops: Map,
+    flows: Map,
+    aliases: Map,
+    claims: Map,
+    answering: Map,
 }
 
 impl Maps {
-    fn make() -> Result<Self, XdpError> {
+    /// With room for so many flows.
+    fn make(room: u32) -> Result<Self, XdpError> {
         let make = |kind: MapKind| {
             sys::create_map(&kind).map_err(|error| XdpError::Map {
                 name: kind.name,
                 error,
             })
         };
-        let [links, ports, counters, settings, hops] = KINDS;
+        let [
+            links,
+            ports,
+            counters,
+            settings,
+            hops,
+            flows,
+            aliases,
+            claims,
+            answering,
+        ] = KINDS;
         Ok(Self {
             links: make(links)?,
             ports: make(ports)?,
             counters: make(counters)?,
             settings: make(settings)?,
             hops: make(hops)?,
+            flows: make(MapKind {
+                entries: 2 * room.clamp(1, MAX_FLOWS),
+                ..flows
+            })?,
+            aliases: make(aliases)?,
+            claims: make(claims)?,
+            answering: make(answering)?,
         })
     }
 
@@ -191,6 +250,10 @@ impl Maps {
             &self.counters,
             &self.settings,
             &self.hops,
+            &self.flows,
+            &self.aliases,
+            &self.claims,
+            &self.answering,
         ];
         all.get(usize::try_from(number).ok()?).copied()
     }
@@ -202,6 +265,7 @@ impl Maps {
 pub struct Forwarding {
     maps: Maps,
     processors: Processors,
+    translation: Option<Translation>,
 }
 
 /// A port that the program is attached to, until it is dropped.
@@ -210,7 +274,8 @@ pub struct Attached {
     link: u32,
     slot: u32,
     program: program::Program,
-    _attachment: OwnedFd,
+    /// None where it lasts.
+    _attachment: Option<OwnedFd>,
 }
 
 impl Attached {
@@ -235,23 +300,45 @@ pub struct Count {
 }
 
 impl Forwarding {
-    /// Makes what ports share. Needs `CAP_BPF` of the host.
-    pub fn new() -> Result<Self, XdpError> {
-        let maps = Maps::make()?;
+    /// Makes what ports share, with room for so many flows that are
+    /// translated, [`MAX_FLOWS`] at most; its index takes 32 bytes for each,
+    /// also while there are none. Needs `CAP_BPF` of the host.
+    pub fn new(flows: u32) -> Result<Self, XdpError> {
+        let maps = Maps::make(flows)?;
         let processors = Processors::possible().map_err(table("counting the processors"))?;
-        Ok(Self { maps, processors })
+        Ok(Self {
+            maps,
+            processors,
+            translation: None,
+        })
+    }
+
+    /// Says what is done at a link from its first packet on. Of a translation
+    /// that is closed all links are to be known before any is attached: what
+    /// leaves by a stranger is not translated.
+    pub fn prepare(&self, link: u32, slot: u32, first: &PortSettings) -> Result<(), XdpError> {
+        if slot >= MAX_PORTS {
+            return Err(XdpError::TooMany);
+        }
+        let value = first.bytes(slot);
+        sys::update(&self.maps.links, &link, &value).map_err(table("setting a port"))
     }
 
     /// Attaches the program to a link, which is named for errors; `slot` is
-    /// where its packets are counted, less than [`MAX_PORTS`]. All goes up
-    /// until [`Forwarding::set`] says otherwise. Needs `CAP_NET_ADMIN`, and
-    /// `CAP_BPF` of the host.
+    /// where its packets are counted, less than [`MAX_PORTS`]. Where nothing
+    /// was said about the link all goes up. Where a translation is closed
+    /// ([`Translation::is_closed`]) it stays there when this process is gone,
+    /// until [`release`]. Needs `CAP_NET_ADMIN`, and `CAP_BPF` of the host.
     pub fn attach(&self, link: u32, name: &str, slot: u32) -> Result<Attached, XdpError> {
         if slot >= MAX_PORTS {
             return Err(XdpError::TooMany);
         }
         let program = program::load(&self.maps, link)?;
-        let attachment = sys::attach(&program.fd, link).map_err(|error| XdpError::Attach {
+        let attachment = match self.is_closed() {
+            true => lasting::attach(&program.fd, link).map(|()| None),
+            false => sys::attach(&program.fd, link).map(Some),
+        };
+        let attachment = attachment.map_err(|error| XdpError::Attach {
             device: name.to_owned(),
             error,
         })?;
@@ -262,6 +349,11 @@ impl Forwarding {
             program,
             _attachment: attachment,
         })
+    }
+
+    fn is_closed(&self) -> bool {
+        let translation = self.translation.as_ref();
+        translation.is_some_and(|translation| translation.is_closed)
     }
 
     /// Says what is done at a port from now on.
@@ -285,12 +377,18 @@ impl Forwarding {
     /// Lets packets be forwarded for so long from now: after that all go up,
     /// unless this is called again. Packets of more than `most` bytes (IPv4,
     /// IPv6) go up: the least MTU that a route sets without locking it, which
-    /// the kernel's lookup does not look at and its forwarding does.
-    pub fn watched_for(&self, time: Duration, most: [u32; 2]) -> Result<(), XdpError> {
-        let now = clock_gettime(ClockId::Monotonic);
-        let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32);
-        let until = u64::try_from((now + time).as_nanos()).unwrap_or(u64::MAX);
-        let value = layout::settings(until, most);
+    /// the kernel's lookup does not look at and its forwarding does. `is_whole`:
+    /// all links outside of a translation are known; else what leaves by a
+    /// stranger may be for one of them.
+    pub fn watched_for(
+        &self,
+        time: Duration,
+        most: [u32; 2],
+        is_whole: bool,
+    ) -> Result<(), XdpError> {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let until = now().saturating_add(time);
+        let value = layout::settings(until, most, self.translation.as_ref(), is_whole);
         sys::update(&self.maps.settings, &0_u32, &value).map_err(table("saying that it is watched"))
     }
 
@@ -332,6 +430,19 @@ impl Forwarding {
         }
         Ok(hops)
     }
+}
+
+/// Takes a program off that a closed translation left on a link; whether there
+/// was one. Needs `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`.
+pub fn release(link: u32) -> Result<bool, XdpError> {
+    lasting::detach(link).map_err(table("taking the program off"))
+}
+
+/// Nanoseconds of the clock that only goes forward.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let now = Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32);
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Programs at a link's tc hooks that are attached without a qdisc (`tcx`);

@@ -29,7 +29,9 @@ pub fn command() -> Command {
     let command = Command::new("nat")
         .subcommand_required(true)
         .arg_required_else_help(true);
-    Nat::augment_subcommands(command).about("Translate addresses (NAT): captures and TUN devices")
+    Nat::augment_subcommands(command)
+        .mut_subcommand("run", router::nat::lasting)
+        .about("Translate addresses (NAT): captures and TUN devices")
 }
 
 /// Reads what [`command`] matched.

@@ -16,6 +16,8 @@ mod frames;
 mod host;
 #[path = "router/kinds.rs"]
 mod kinds;
+#[path = "router/nat.rs"]
+mod nat;
 #[path = "router/obstacles.rs"]
 mod obstacles;
 #[path = "router/ospf.rs"]

@@ -9,12 +9,16 @@ use crate::{State, Timeouts};
 /// be late, and 32 bits of them last 34 years.
 const TICK_BITS: u32 = 8;
 
+/// Where the time of an engine begins, milliseconds: what was used before has
+/// a tick as well, 24 days back.
+const BEGIN: u64 = 1 << 31;
+
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     /// What the caller said last.
     said: u64,
-    /// Milliseconds that went forward since the start.
+    /// Milliseconds that went forward since the start, and [`BEGIN`].
     run: u64,
     /// `run` in ticks.
     tick: u32,
@@ -26,8 +30,8 @@ impl Default for Clock {
         Self {
             // No caller's time: the first is taken whatever it is, 0 too.
             said: u64::MAX,
-            run: 0,
-            tick: 0,
+            run: BEGIN,
+            tick: tick_of(BEGIN),
             started: false,
         }
     }
@@ -49,8 +53,7 @@ impl Clock {
         }
         self.started = true;
         self.said = now_millis;
-        // Beyond 34 years it stands still.
-        self.tick = u32::try_from(self.run >> TICK_BITS).unwrap_or(u32::MAX);
+        self.tick = tick_of(self.run);
     }
 
     /// Goes on from so many milliseconds; the caller says that time now.
@@ -68,15 +71,30 @@ impl Clock {
         self.tick
     }
 
-    /// Milliseconds that went forward since the start.
+    /// The tick of so many milliseconds ago.
+    pub fn ago(&self, millis: u64) -> u32 {
+        tick_of(self.run.saturating_sub(millis))
+    }
+
+    /// Milliseconds that went forward, from some time on.
     pub fn run_millis(&self) -> u64 {
         self.run
+    }
+
+    /// The same since the start.
+    pub fn lived_millis(&self) -> u64 {
+        self.run.saturating_sub(BEGIN)
     }
 
     /// What the caller said last.
     pub fn said_millis(&self) -> u64 {
         self.said
     }
+}
+
+/// The tick of a millisecond. Beyond 34 years it stands still.
+fn tick_of(millis: u64) -> u32 {
+    u32::try_from(millis >> TICK_BITS).unwrap_or(u32::MAX)
 }
 
 /// Ticks as milliseconds.

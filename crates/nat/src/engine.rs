@@ -1,6 +1,7 @@
 //! The engine: what its callers call. Each call parses, finds or makes a
 //! flow, and rewrites; the parts are in the modules beside and below.
 
+mod adopt;
 mod batch;
 mod beside;
 mod blocks;
@@ -15,6 +16,7 @@ mod lease;
 mod leases_saved;
 mod listing;
 mod mapped;
+mod offload;
 mod outgoing;
 mod overview;
 mod pcp;
@@ -35,10 +37,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+pub use self::adopt::NotAdopted;
+pub use self::offload::{Offloaded, Recall};
 pub use self::shared::{put_back, source_of};
 pub use self::taking_up::TakenUp;
 
 use self::end::{Barren, Dying};
+use self::offload::Offloads;
 use self::pending_segments::PendingSegments;
 use self::tracked::Tracked;
 use crate::blocks::BlockEvent;
@@ -104,6 +109,7 @@ pub struct Nat {
     /// The alias addresses in memory order, sorted.
     pool: Vec<u32>,
     pending_segments: PendingSegments,
+    offloads: Offloads,
     dying: Dying,
     barren: Barren,
     /// Room for a packet as it was, while it turns back.
@@ -166,6 +172,7 @@ impl Nat {
             exempt: Ranges::new(&config.exempt),
             pool: Vec::new(),
             pending_segments: PendingSegments::default(),
+            offloads: Offloads::default(),
             dying: Dying::default(),
             barren: Barren::default(),
             kept: Vec::new(),
@@ -176,6 +183,7 @@ impl Nat {
             config,
         };
         nat.set_own()?;
+        nat.begin_leases_anew();
         Ok(nat)
     }
 
@@ -309,6 +317,7 @@ impl Nat {
                 + self.mappings.memory_bytes()
                 + self.ports.memory_bytes()
                 + self.strangers.memory_bytes()
+                + self.offloads.memory_bytes()
                 + self.rules.memory_bytes()
                 + tracked.map_or(0, |of| of.memory_bytes()),
             ..self.statistics
@@ -403,6 +412,7 @@ impl Nat {
                 self.end(name, Why::Removed);
             }
         }
+        self.offloads.forget();
         self.epoch = (self.epoch + 1) & MOST_EPOCH;
         self.ordinary_flags = Flow::plain_flags(self.epoch);
         self.plain_flags_in = Flow::plain_flags_in(self.epoch, self.config.inbound_refresh);
@@ -465,8 +475,12 @@ impl Nat {
         Ok(())
     }
 
-    /// Sets the modes; flows keep their translation.
+    /// Sets the modes; flows keep their translation. O(1), or O(flows) where
+    /// flows are offloaded and directions are swapped from now on.
     pub fn set_mode(&mut self, mode: Mode) {
+        if mode.reverse {
+            self.take_all_back();
+        }
         self.config.mode = mode;
     }
 
@@ -612,7 +626,11 @@ impl Nat {
     ) -> Option<u32> {
         let ports = [source.1.to_be(), destination.1.to_be()];
         let (from, to) = (ipv4_word(source.0)?, ipv4_word(destination.0)?);
-        let key = Key::new(from, to, ports, protocol);
+        self.name_by(direction, Key::new(from, to, ports, protocol))
+    }
+
+    /// The place of the flow of a key, expired or not.
+    fn name_by(&self, direction: Direction, key: Key) -> Option<u32> {
         let hash = self.table.hasher.hash(key);
         match direction {
             Direction::Out => self.table.find::<true>(hash, key),

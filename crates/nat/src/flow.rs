@@ -76,8 +76,9 @@ pub mod flag {
     pub const MAPPED: u32 = 1 << 9;
     /// Its remote is one of our own alias endpoints.
     pub const HAIRPIN: u32 = 1 << 10;
-    /// No flow has it: what is held against it fits none.
-    pub const NEVER: u32 = 1 << 11;
+    /// Others translate its further packets. What becomes of a packet here
+    /// does not depend on it.
+    pub const OFFLOADED: u32 = 1 << 11;
     /// A helper reads its payload or changes its sequence numbers.
     pub const HELPER: u32 = 1 << 12;
     /// Its remote is a proxy; the original one is kept beside the table.
@@ -91,7 +92,7 @@ pub mod flag {
     pub const COUNTED: u32 = 1 << 23;
 
     /// Flags that take a packet off the short path.
-    pub const SLOW: u32 = HAIRPIN | NEVER | HELPER | PROXY;
+    pub const SLOW: u32 = HAIRPIN | HELPER | PROXY;
 }
 
 /// The three endpoints of a flow, in memory order.
@@ -263,10 +264,11 @@ impl Flow {
     }
 
     /// The same for packets that come in; where they do not let their flow
-    /// live on (`refresh`), it is what no flow has.
+    /// live on (`refresh`), it is what no place has: a packet that came in,
+    /// but no flow.
     pub fn plain_flags_in(epoch: u8, refresh: bool) -> u32 {
-        let none = if refresh { 0 } else { flag::NEVER };
-        Self::plain_flags(epoch) | none
+        let none = if refresh { 0 } else { flag::LIVE };
+        Self::plain_flags(epoch) & !none
     }
 
     /// Whether the place holds a flow of an epoch (`flags` is of

@@ -69,7 +69,7 @@ pub use blocks::{
 pub use config::{
     AtCap, Behaviour, Config, Dependence, Hairpin, Limits, Mode, Pooling, PortChoice, Timeouts,
 };
-pub use engine::{Nat, TakenUp, put_back, source_of};
+pub use engine::{Nat, NotAdopted, Offloaded, Recall, TakenUp, put_back, source_of};
 pub use error::Error;
 pub use event::{Event, EventKind, Why};
 pub use pcp::{LeaseView, PcpConfig};

@@ -34,6 +34,7 @@ use packet::icmp::Kind as IcmpKind;
 use packet::{Gre, Icmp, Ipv4, gre, icmp, protocol};
 
 use crate::blocks::{Layout, Reckoning};
+use crate::flow::Ends;
 use crate::helper::Kind;
 use crate::key::folded;
 use crate::rules::{Rules, Tuple};
@@ -606,6 +607,17 @@ impl Shard {
             number,
             shards,
         }
+    }
+
+    /// Whether a flow is this part's, whichever way its packets go.
+    pub fn has(&self, ends: &Ends) -> bool {
+        let end = |address: u32, port: u16| (u32::from_be(address), u16::from_be(port));
+        let inside = end(ends.inside, ends.inside_port);
+        let alias = end(ends.alias, ends.alias_port);
+        let remote = end(ends.remote, ends.remote_port);
+        let out = self.shards.of_source(inside.0, inside.1);
+        let incoming = self.shards.of_alias(ends.protocol, alias, remote);
+        (out, incoming) == (self.number, self.number)
     }
 
     /// Whether a flow may get an alias port (host order); `own`: of an

@@ -230,6 +230,9 @@ pub fn advance<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
 fn turn<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
     let bits = if FROM_INSIDE { &OUT } else { &IN };
     if seen.flags & RST != 0 {
+        if is_unseen(flow) {
+            begin_anew::<FROM_INSIDE>(flow, seen);
+        }
         if reset_is_sound::<FROM_INSIDE>(flow, seen) {
             flow.class = State::TcpReset as u8;
         }
@@ -273,14 +276,24 @@ fn turn<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
 
 /// The state that flags say.
 fn state_without_reset(flow: &Flow) -> State {
+    // One whose numbers began anew was established before.
+    let was_open = matches!(flow.state(), State::TcpEstablished | State::TcpHalfClosed);
+    let is_open = was_open || flow.has(flag::ACKED_OUT | flag::ACKED_IN);
     match flow.flags & (flag::FIN_OUT | flag::FIN_IN) {
-        0 if flow.has(flag::ACKED_OUT | flag::ACKED_IN) => State::TcpEstablished,
+        0 if is_open => State::TcpEstablished,
         0 => State::TcpOpening,
         both if both == flag::FIN_OUT | flag::FIN_IN => State::TcpClosed,
         // A FIN before the handshake was done keeps the short timeout.
-        _ if !flow.has(flag::ACKED_OUT | flag::ACKED_IN) => State::TcpOpening,
+        _ if !is_open => State::TcpOpening,
         _ => State::TcpHalfClosed,
     }
+}
+
+/// Whether nothing of an established connection was seen: another engine saw
+/// it. Its first segment is believed, as in [`begin_anew`].
+fn is_unseen(flow: &Flow) -> bool {
+    let seen = flag::END_OUT | flag::END_IN | flag::ACKED_OUT | flag::ACKED_IN;
+    flow.class == State::TcpEstablished as u8 && flow.flags & seen == 0
 }
 
 /// Whether a connection was reset before its handshake was done.
@@ -295,14 +308,33 @@ pub fn begins_behind(flow: &Flow, syn: u32) -> bool {
     flow.has(flag::END_OUT) && after(syn, inside.end)
 }
 
-fn forget(flow: &mut Flow) {
-    flow.flags &= !(flag::FIN_OUT
-        | flag::FIN_IN
-        | flag::END_OUT
-        | flag::END_IN
-        | flag::ACKED_OUT
-        | flag::ACKED_IN);
+/// A connection's numbers begin anew with a segment that may change its
+/// state, and is taken into account afterwards: those between were not seen
+/// here. A FIN or reset is believed; what follows is, too, until both sides
+/// have spoken and acknowledged again, so that one that was forged does not
+/// shut the flow's own segments out. The state stays, and the window scales.
+pub fn begin_anew<const FROM_INSIDE: bool>(flow: &mut Flow, seen: &Seen) {
+    forget_numbers(flow);
+    if seen.flags & SYN != 0 {
+        // Within a connection it changes nothing, and the reset that answers
+        // it has other numbers (RFC 5961 §4).
+        return;
+    }
+    let bits = if FROM_INSIDE { &OUT } else { &IN };
+    let [inside, remote] = &mut flow.sides;
+    let from = if FROM_INSIDE { inside } else { remote };
+    from.end = seen.sequence;
+    flow.flags |= bits.end;
+}
+
+fn forget_numbers(flow: &mut Flow) {
+    flow.flags &= !(flag::END_OUT | flag::END_IN | flag::ACKED_OUT | flag::ACKED_IN);
     flow.sides = [Side::UNKNOWN; 2];
+}
+
+fn forget(flow: &mut Flow) {
+    forget_numbers(flow);
+    flow.flags &= !(flag::FIN_OUT | flag::FIN_IN);
     flow.set_scales(MOST_SCALE << 4 | MOST_SCALE);
     flow.class = State::TcpOpening as u8;
 }

@@ -20,6 +20,7 @@ pub mod ipv6;
 pub mod mss;
 pub mod tcp;
 pub mod udp;
+pub mod unfinished;
 
 pub use ethernet::Ethernet;
 pub use gre::Gre;

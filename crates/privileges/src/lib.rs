@@ -21,7 +21,7 @@ pub mod groups;
 mod system_calls;
 
 pub use rustix::thread::CapabilitySet;
-pub use system_calls::{Unconfined, confine, confine_but_bpf};
+pub use system_calls::{Unconfined, confine, need_bpf};
 
 use rustix::io;
 use rustix::thread::{

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter_all_threads};
 use thiserror::Error;
@@ -62,6 +63,16 @@ const TAKEN: &[libc::c_long] = &[
     libc::SYS_vhangup,
 ];
 
+/// Whether this process needs bpf(2) all its life.
+static NEEDS_BPF: AtomicBool = AtomicBool::new(false);
+
+/// Leaves bpf(2) to this process whatever is taken away later, by whichever
+/// thread: for what reads and sets maps, and attaches again. Call it before
+/// [`confine`].
+pub fn need_bpf() {
+    NEEDS_BPF.store(true, Relaxed);
+}
+
 /// Takes them away for all threads of this process and all that it starts:
 /// from then on they fail with `EPERM`. Sets `no_new_privs`, without which
 /// an ordinary user may not do this. Done twice it is done.
@@ -69,12 +80,12 @@ const TAKEN: &[libc::c_long] = &[
 /// A processor whose calls the filter's library does not know is said in
 /// the error; nothing is taken away then.
 pub fn confine() -> Result<(), Unconfined> {
-    take_away(TAKEN.iter())
-}
-
-/// The same, but for bpf(2): for what reads and sets maps, and attaches again.
-pub fn confine_but_bpf() -> Result<(), Unconfined> {
-    take_away(TAKEN.iter().filter(|call| **call != libc::SYS_bpf))
+    let needs_bpf = NEEDS_BPF.load(Relaxed);
+    take_away(
+        TAKEN
+            .iter()
+            .filter(|call| !needs_bpf || **call != libc::SYS_bpf),
+    )
 }
 
 fn take_away<'a>(calls: impl Iterator<Item = &'a libc::c_long>) -> Result<(), Unconfined> {

@@ -19,6 +19,8 @@ use anyhow::{Context, bail};
 use clap::{ArgGroup, ArgMatches, Args, Command, FromArgMatches, ValueEnum, ValueHint};
 use dataplane::forward::{Settings, SourceCheck};
 
+use crate::nat::OF_LASTING;
+
 const AFTER_HELP: &str = "\
 Links, routes and neighbours are those of a namespace, followed as they change,
 or of a file in ip's words, one row per line (`add` may follow the first word):
@@ -186,22 +188,12 @@ fn fpm_address(text: &str) -> Result<SocketAddr, String> {
     feed::loopback_address(text, feed::FPM_PORT)
 }
 
-/// What `nat run` has as well, where it is of a translation anyway.
-const OF_NAT: [&str; 6] = [
-    "agentx",
-    "log_journal",
-    "log_syslog",
-    "log_ipfix",
-    "log_ca",
-    "log_sessions",
-];
-
 /// `fingerpost forward` as the command line knows it.
 pub fn command() -> Command {
     let command = Forward::augment_args(Command::new("forward"))
         .about("Forward packets by the tables: captures, TUN devices");
-    OF_NAT.into_iter().fold(command, |command, option| {
-        command.mut_arg(option, |option| option.requires("nat"))
+    OF_LASTING.into_iter().fold(command, |command, option| {
+        command.mut_arg(option, |option| option.requires("nat").requires("tun"))
     })
 }
 

@@ -5,6 +5,7 @@
 //! - `obstacles`: what the kernel would do on the way beside routing.
 //! - `ports`: the links that packets are forwarded between.
 //! - `watching`: looks at both, again and again, until it is told to end.
+//! - `translating`: the engine beside the program, where IPv4 is translated.
 //! - `neighbours`: next hops that only we use, kept fresh by the kernel.
 //! - `configured`: what stands in the configuration file.
 //! - `control`: the socket that questions come by; `asking`, `shown`: the other
@@ -17,14 +18,18 @@ mod neighbours;
 mod obstacles;
 mod ports;
 mod shown;
+mod translating;
 mod watching;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, ValueHint};
+use dataplane::xdp;
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::Gid;
 use serde::Deserialize;
 
@@ -32,14 +37,24 @@ pub use asking::report;
 pub use configured::{Configured, USUAL_CONTROL, section};
 use obstacles::Kind;
 
+use crate::nat::OF_LASTING;
+use crate::nat::live::EngineOptions;
+
 const AFTER_HELP: &str = "\
 Packets between the named links are forwarded at XDP, by the kernel's own routes,
 rules, neighbours and MTUs. Whatever else comes goes up to the kernel, which does
 with it what it always did: packets for this host, ARP and neighbour discovery,
 multicast, fragments, options, ICMP errors, VLANs, what leaves by other links.
-When this process ends, by whatever signal, the kernel forwards again.
+When this process ends, by whatever signal, the kernel forwards again (but see
+--nat).
   fingerpost router --on eth1 --on eth2
   fingerpost router reasons
+With --nat IPv4 that leaves by --outside is translated: established flows at XDP,
+all else by an engine that the program hands it to (devices fpnat-out, fpnat-in).
+When this process is gone, the program stays on the links and drops what was to
+be translated, unless --without open; `router release` takes it off.
+  fingerpost router --on eth1 --on eth2 --nat /etc/nat.conf --outside eth2
+  fingerpost nat show flows
 What no option says, [router] of the configuration does, one by one: `accept`,
 `obstacle` and `group` also where --on names the links. The packaged service goes
 by it alone (`systemctl enable --now fingerpost-router`). `fingerpost up` beside it
@@ -64,6 +79,17 @@ pub enum Later {
     Tell,
 }
 
+/// What becomes of what is to be translated while nobody does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Without {
+    /// It is dropped; `router release` gives the links back to the kernel
+    #[default]
+    Closed,
+    /// The kernel forwards it as it is
+    Open,
+}
+
 /// `fingerpost router`: forwarding, or a question to what forwards.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
@@ -82,9 +108,18 @@ pub struct Router {
     /// A group that may ask, beside root
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
-    /// Not there yet: see `nat run` and `forward --nat`
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Translate IPv4 that leaves by --outside, by natd's rules in a file
+    #[arg(long, value_name = "RULES", value_hint = ValueHint::FilePath, requires = "outside")]
     nat: Option<PathBuf>,
+    /// A link outside of the translation, one of --on; may be given several times
+    #[arg(long, value_name = "LINK", requires = "nat", value_delimiter = ',')]
+    outside: Vec<String>,
+    /// What becomes of what is to be translated while nobody does: after a
+    /// kill, before a start, while the engine hangs [default: closed]
+    #[arg(long, value_name = "WHAT", value_enum, requires = "nat")]
+    without: Option<Without>,
+    #[command(flatten)]
+    engine: EngineOptions,
     #[command(subcommand)]
     question: Option<Question>,
 }
@@ -98,6 +133,17 @@ enum Question {
     Counters(At),
     /// Packets by port and by what became of them
     Reasons(At),
+    /// Take the program off links where a closed translation left it: the
+    /// kernel forwards there again, and translates nothing
+    Release(Release),
+}
+
+/// Which links.
+#[derive(Debug, Args)]
+struct Release {
+    /// A link; may be given several times
+    #[arg(long, value_name = "LINK", required = true)]
+    on: Vec<String>,
 }
 
 /// Where things are said that the command line does not say.
@@ -123,10 +169,13 @@ struct At {
 
 /// `fingerpost router` as the command line knows it.
 pub fn command() -> Command {
-    Router::augment_args(Command::new("router"))
+    let command = Router::augment_args(Command::new("router"))
         .about("Forward packets at XDP between links, beside the kernel")
         // Else a question would pass over what stands before it.
-        .args_conflicts_with_subcommands(true)
+        .args_conflicts_with_subcommands(true);
+    OF_LASTING.into_iter().fold(command, |command, option| {
+        command.mut_arg(option, |option| option.requires("nat"))
+    })
 }
 
 /// Reads what [`command`] matched; what makes no sense is refused.
@@ -140,6 +189,9 @@ impl Router {
     /// reads it.
     pub fn config(&self) -> Option<Option<&Path>> {
         let from = self.from();
+        if matches!(self.question, Some(Question::Release(_))) {
+            return None;
+        }
         let says_all = from.control.is_some() && self.is_question();
         (from.config.is_some() || !says_all).then_some(from.config.as_deref())
     }
@@ -148,6 +200,7 @@ impl Router {
         match &self.question {
             None => &self.from,
             Some(Question::Status(at) | Question::Counters(at) | Question::Reasons(at)) => &at.from,
+            Some(Question::Release(_)) => &self.from,
         }
     }
 
@@ -171,7 +224,22 @@ impl Router {
             obstacle: self.obstacle.unwrap_or(configured.obstacle),
             control: self.control(configured),
             group,
+            outside: said_or(&self.outside, &configured.outside),
+            translation: self.translation(configured),
         }
+    }
+
+    fn translation(&self, configured: &Configured) -> Option<translating::Asked> {
+        let rules = self.nat.clone().or_else(|| configured.nat.clone())?;
+        Some(translating::Asked {
+            rules,
+            is_closed: self.without.unwrap_or(configured.without) == Without::Closed,
+            beside: self.engine.or(
+                configured.nat_control.as_deref(),
+                configured.nat_control_group.as_deref(),
+                configured.nat_state.as_deref(),
+            ),
+        })
     }
 
     fn control(&self, configured: &Configured) -> PathBuf {
@@ -195,6 +263,9 @@ struct Plan {
     obstacle: Later,
     control: PathBuf,
     group: Option<Gid>,
+    /// Links outside of the translation, where there is one.
+    outside: Vec<String>,
+    translation: Option<translating::Asked>,
 }
 
 /// Forwards until SIGINT or SIGTERM, or asks what does. `group` is the number
@@ -209,24 +280,45 @@ pub fn run(
         Some(Question::Status(at)) => asking::ask(&control, control::Asked::Status, at.json),
         Some(Question::Counters(at)) => asking::ask(&control, control::Asked::Counters, at.json),
         Some(Question::Reasons(at)) => asking::ask(&control, control::Asked::Reasons, at.json),
-        None => forward(router, &router.plan(configured, group)),
+        Some(Question::Release(links)) => release(&links.on),
+        None => forward(&router.plan(configured, group)),
     }
 }
 
-fn forward(router: &Router, plan: &Plan) -> anyhow::Result<ExitCode> {
-    if router.nat.is_some() {
-        bail!(
-            "--nat is not there yet for `router`: translate by `fingerpost nat run` or \
-             `fingerpost forward --nat`"
-        );
-    }
+fn forward(plan: &Plan) -> anyhow::Result<ExitCode> {
     configured::check_accepted(&plan.accept).map_err(|wrong| anyhow!("--accept {wrong}"))?;
     if plan.on.is_empty() {
         bail!("which links? --on LINK --on LINK, or `on` in [router] of the configuration");
     }
     configured::check_links(&plan.on).map_err(|wrong| anyhow!("--on: {wrong}"))?;
+    configured::check_outside(&plan.outside, &plan.on)
+        .map_err(|wrong| anyhow!("--outside: {wrong}"))?;
     watching::run(plan)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Gives links back to the kernel that a closed translation holds.
+fn release(links: &[String]) -> anyhow::Result<ExitCode> {
+    let [device, _] = translating::DEVICES;
+    if index_of(device).is_ok() {
+        bail!("a router is at work here (it has {device}): end it first");
+    }
+    for link in links {
+        let index = index_of(link).with_context(|| format!("there is no link {link}"))?;
+        match xdp::release(index).with_context(|| link.clone())? {
+            true => tell(format_args!(
+                "{link}: the kernel forwards again, untranslated"
+            )),
+            false => bail!("{link}: there is no program of ours that was left behind"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The number of a link in this namespace.
+fn index_of(link: &str) -> rustix::io::Result<u32> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    name_to_index(&socket, link)
 }
 
 /// Says something on standard error, which a service manager keeps.

@@ -4,8 +4,11 @@
 
 mod capture;
 mod control;
+mod ends;
+pub(crate) mod live;
 pub(crate) mod log;
 mod mib;
+mod offloading;
 pub(crate) mod report;
 mod settings;
 mod state;
@@ -46,6 +49,23 @@ statistics so far.
   fingerpost nat run --rules nat.conf --tun tun-in tun-out
 Statistics go to standard output at the end. Exit status: 0 done, 1 it failed,
 2 the command line is wrong.";
+
+/// Options of a translation that lasts, which all of them have.
+pub(crate) const OF_LASTING: [&str; 6] = [
+    "agentx",
+    "log_journal",
+    "log_syslog",
+    "log_ipfix",
+    "log_ca",
+    "log_sessions",
+];
+
+/// `nat run`'s definition, whose options of a translation that lasts want one.
+pub fn lasting(run: clap::Command) -> clap::Command {
+    OF_LASTING.into_iter().fold(run, |run, option| {
+        run.mut_arg(option, |option| option.requires("tun"))
+    })
+}
 
 /// What is translated, and how.
 #[derive(Debug, Args)]

@@ -169,7 +169,8 @@ impl Port for Tun {
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+/// Whether a read that failed may be tried again.
+pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 

@@ -5,6 +5,10 @@
 // reason: the kernel then does what it would have done without this program.
 // Nothing is changed in a packet before all is decided.
 //
+// Where IPv4 is translated (settings.translation), established flows are
+// translated here; all else that is to be translated goes to the engine, by a
+// TAP device for each direction, and never to the kernel as it is.
+//
 // `cargo xtask xdp` makes instructions.rs of it. What the loader (program.rs)
 // fills in stands here as numbers that no program has otherwise: maps as
 // constants of 64 bits, a function of the kernel as a helper of that number.
@@ -31,6 +35,10 @@ MAP(ports, 0x4650000000000001)
 MAP(counters, 0x4650000000000002)
 MAP(settings, 0x4650000000000003)
 MAP(hops, 0x4650000000000004)
+MAP(flows, 0x4650000000000005)
+MAP(aliases, 0x4650000000000006)
+MAP(claims, 0x4650000000000007)
+MAP(answering, 0x4650000000000008)
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
 static long (*map_update)(void *map, const void *key, const void *value,
@@ -39,6 +47,13 @@ static long (*redirect_map)(void *map, __u64 key, __u64 flags) = (void *)BPF_FUN
 static long (*adjust_tail)(struct xdp_md *ctx, int delta) = (void *)BPF_FUNC_xdp_adjust_tail;
 static long (*fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int len,
 			  __u32 flags) = (void *)BPF_FUNC_fib_lookup;
+static struct bpf_sock *(*skc_lookup_tcp)(void *ctx, struct bpf_sock_tuple *tuple, __u32 size,
+					  __u64 netns, __u64 flags) = (void *)BPF_FUNC_skc_lookup_tcp;
+static struct bpf_sock *(*sk_lookup_udp)(void *ctx, struct bpf_sock_tuple *tuple, __u32 size,
+					 __u64 netns, __u64 flags) = (void *)BPF_FUNC_sk_lookup_udp;
+static long (*sk_release)(void *sock) = (void *)BPF_FUNC_sk_release;
+static long (*check_mtu)(void *ctx, __u32 index, __u32 *mtu, __s32 more,
+			 __u64 flags) = (void *)BPF_FUNC_check_mtu;
 static __u64 (*coarse_ns)(void) = (void *)160; // ktime_get_coarse_ns
 static __u64 (*buff_len)(struct xdp_md *ctx) = (void *)188; // xdp_get_buff_len
 // bpf_xdp_metadata_rx_vlan_tag, or -EOPNOTSUPP where there is no such thing.
@@ -55,6 +70,7 @@ enum {
 	SEND_LONG = 1 << 4, // frames in several buffers, too
 	STRICT = 1 << 5, // rp_filter 1
 	SOFT = 1 << 6, // checksums may be unfinished
+	OUTSIDE = 1 << 7, // what leaves there from elsewhere is translated
 };
 
 struct link {
@@ -68,6 +84,59 @@ struct settings {
 	__u64 until; // somebody watches, on the coarse monotonic clock
 	__u32 most4; // bytes of an IPv4 packet, see forward4
 	__u32 most6;
+	__u32 translation;
+	__u32 engine[2]; // TAP devices: for what goes out, for what comes in
+	__u16 ports[2]; // of aliases: the first and the last that flows may have
+};
+
+// Of settings.translation.
+enum {
+	TRANSLATE = 1 << 0,
+	CLOSED_WITHOUT = 1 << 1, // without the engine nothing leaves as it is
+	STRANGER_OUTSIDE = 1 << 2, // a link outside is not known at the moment
+};
+
+// A packet of an established flow as it comes in.
+struct flow_key {
+	__u32 from;
+	__u32 to;
+	__u16 sport;
+	__u16 dport;
+	__u8 protocol;
+	__u8 comes_in; // from outside
+	__u8 unused[2];
+};
+
+// What is to be done with it.
+struct flow {
+	// When one came last, on the coarse monotonic clock, to FRESH.
+	__u64 used;
+	__u32 address; // of the source, or of the destination of what comes in
+	__u16 port;
+	__u16 ip_delta; // what that does to a sum over the addresses
+	__u16 upper_delta; // and over the ports as well
+	__u8 unused[2];
+	__u32 link; // that it came by, and rightly
+};
+
+// For how long what was found out of a flow is not asked again, nanoseconds.
+#define FRESH 250000000
+
+struct alias_key {
+	__u32 bits;
+	__u32 address;
+};
+
+// What the engine is told of a packet, in the frame's source.
+enum {
+	NOTE_UNFINISHED = 1 << 0,
+	NOTE_TAKE_BACK = 1 << 1, // it may end a flow that is translated here
+};
+
+// Whose a port of all aliases is by the rules.
+enum {
+	CLAIM_TCP = 1 << 0,
+	CLAIM_UDP = 1 << 1,
 };
 
 struct hop {
@@ -109,6 +178,11 @@ enum reason {
 	PAUSED = 22,
 	UNWATCHED = 23,
 	FAILED = 24,
+	TRANSLATED = 25,
+	ENGINE = 26,
+	CLOSED = 27,
+	TOO_LONG = 28,
+	BAD_SOURCE = 29,
 };
 
 // ---- Packets --------------------------------------------------------------
@@ -164,6 +238,12 @@ struct seen {
 	__u16 dport;
 	// What a finished pseudo header sums up to, not folded.
 	__u32 pseudo;
+	// TCP's flags.
+	__u8 flags;
+	// The header of IPv4 is one that the kernel goes by.
+	__u8 is_sound;
+	// The ports are known.
+	__u8 has_ports;
 };
 
 INLINE __u16 fold(__u32 sum)
@@ -199,21 +279,28 @@ INLINE enum reason transport(const __u8 *at, const __u8 *end, struct seen *seen,
 	case TCP_PROTOCOL:
 		if (at + 18 > end)
 			return MALFORMED;
+		seen->flags = at[13];
+		seen->has_ports = 1;
+		seen->sport = *(const __u16 *)at;
+		seen->dport = *(const __u16 *)(at + 2);
 		if (is_soft && *(const __u16 *)(at + 16) == fold(seen->pseudo))
 			return UNFINISHED;
-		break;
+		return FORWARDED;
 	case UDP_PROTOCOL:
 		if (at + 8 > end)
 			return MALFORMED;
+		seen->has_ports = 1;
+		seen->sport = *(const __u16 *)at;
+		seen->dport = *(const __u16 *)(at + 2);
 		if (is_soft) {
 			__u16 sum = *(const __u16 *)(at + 6);
 
 			if (!sum || sum == fold(seen->pseudo))
 				return UNFINISHED;
-			if (is_tunnel(*(const __u16 *)(at + 2)))
+			if (is_tunnel(seen->dport))
 				return UNFINISHED;
 		}
-		break;
+		return FORWARDED;
 	case ICMP_PROTOCOL:
 		if (at + 1 > end)
 			return MALFORMED;
@@ -255,13 +342,16 @@ INLINE enum reason look4(const struct ip4 *ip, const __u8 *end, __u32 room,
 {
 	if ((const __u8 *)(ip + 1) > end)
 		return MALFORMED;
-	if (ip->version != 0x45)
-		return ip->version >> 4 == 4 && (ip->version & 15) > 5 ? OPTIONS : MALFORMED;
+	if (ip->version != 0x45) {
+		seen->is_sound = ip->version >> 4 == 4 && (ip->version & 15) > 5;
+		return seen->is_sound ? OPTIONS : MALFORMED;
+	}
 	seen->l3_len = ntohs(ip->len);
 	if (seen->l3_len < sizeof(*ip) || seen->l3_len > room)
 		return MALFORMED;
 	if (fold(sum_words(ip, 10)) != 0xffff)
 		return MALFORMED;
+	seen->is_sound = 1;
 	if (ip->fragment & htons(0x3fff))
 		return FRAGMENT;
 	if (ip->ttl <= 1)
@@ -350,8 +440,8 @@ INLINE enum reason of_lookup(long result)
 // The reverse path, as fib_validate_source() of the kernel goes it: never
 // an address of our own, by rp_filter 1 only by the link it came in. What is
 // doubtful (no way back at all, several) the kernel decides.
-INLINE int is_valid_source(struct xdp_md *ctx, const struct ip4 *ip, const struct seen *seen,
-			   __u32 flags)
+INLINE int is_valid_source(struct xdp_md *ctx, const struct ip4 *ip, __u32 to,
+			   const struct seen *seen, __u32 flags)
 {
 	struct bpf_fib_lookup back = {
 		.family = AF_INET,
@@ -360,7 +450,7 @@ INLINE int is_valid_source(struct xdp_md *ctx, const struct ip4 *ip, const struc
 		.dport = seen->dport,
 		.ifindex = LOOPBACK,
 		.tos = ip->tos,
-		.ipv4_src = ip->to,
+		.ipv4_src = to,
 		.ipv4_dst = ip->from,
 	};
 	long result = fib_lookup(ctx, &back, sizeof(back), 0);
@@ -419,6 +509,21 @@ INLINE int trim(struct xdp_md *ctx, __u32 l3_len, __u32 len)
 	return adjust_tail(ctx, (int)wanted - (int)len);
 }
 
+// The question of where a packet of IPv4 goes.
+INLINE void ask(struct xdp_md *ctx, struct bpf_fib_lookup *way, const struct ip4 *ip,
+		const struct seen *seen)
+{
+	way->family = AF_INET;
+	way->l4_protocol = seen->protocol;
+	way->sport = seen->sport;
+	way->dport = seen->dport;
+	way->tot_len = seen->l3_len;
+	way->ifindex = ctx->ingress_ifindex;
+	way->tos = ip->tos;
+	way->ipv4_src = ip->from;
+	way->ipv4_dst = ip->to;
+}
+
 INLINE int has_tag(struct xdp_md *ctx)
 {
 	__be16 protocol = 0;
@@ -444,19 +549,11 @@ INLINE enum reason forward4(struct xdp_md *ctx, const struct link *from, __u32 l
 		return reason;
 	if (seen.l3_len > most)
 		return TOO_BIG;
-	way->family = AF_INET;
-	way->l4_protocol = seen.protocol;
-	way->sport = seen.sport;
-	way->dport = seen.dport;
-	way->tot_len = seen.l3_len;
-	way->ifindex = ctx->ingress_ifindex;
-	way->tos = ip->tos;
-	way->ipv4_src = ip->from;
-	way->ipv4_dst = ip->to;
+	ask(ctx, way, ip, &seen);
 	reason = find(ctx, way, SEND4, len);
 	if (reason != FORWARDED)
 		return reason;
-	if (!is_valid_source(ctx, ip, &seen, from->flags))
+	if (!is_valid_source(ctx, ip, ip->to, &seen, from->flags))
 		return SOURCE;
 	return trim(ctx, seen.l3_len, len) ? FAILED : FORWARDED;
 }
@@ -491,6 +588,399 @@ INLINE enum reason forward6(struct xdp_md *ctx, const struct link *from, __u32 l
 	return trim(ctx, seen.l3_len, len) ? FAILED : FORWARDED;
 }
 
+// ---- Translation -----------------------------------------------------------
+
+// What is to be done with a packet beside forwarding it.
+struct change {
+	const struct flow *flow;
+	__u8 comes_in;
+	__u8 is_tcp;
+	__u8 notes;
+	__u8 is_fresh; // the next hop is noted
+};
+
+// Who is at work: somebody watches and nothing is in the way, so that flows
+// that are known are translated; the engine answers. With something in the way
+// all is the engine's, behind which the kernel does what it would do.
+enum {
+	WATCHED = 1 << 0,
+	ANSWERS = 1 << 1,
+};
+
+#define SYN 0x02
+#define ACK 0x10
+#define CHANGES 0x07 // FIN, SYN, RST
+
+INLINE int is_alias(__u32 address)
+{
+	struct alias_key key = { .bits = 32, .address = address };
+
+	return map_lookup(aliases(), &key) != 0;
+}
+
+// Whether what is sent to an alias is this host's: it has a connection of
+// these ends, or listens there and neither a rule nor a flow may have the port.
+INLINE int is_hosts(struct xdp_md *ctx, const struct settings *set, const struct ip4 *ip,
+		    const struct seen *seen, int works)
+{
+	struct bpf_sock_tuple tuple = {};
+	__u32 port = ntohs(seen->dport);
+	int is_tcp = seen->protocol == TCP_PROTOCOL;
+	const __u8 *claim = map_lookup(claims(), &port);
+	struct bpf_sock *sock;
+	int is_listening, may_be_flows;
+	__u32 state;
+
+	if (!seen->has_ports)
+		return 0;
+	// DHCP's clients and servers have no socket that could be found.
+	if (!is_tcp && (port == 67 || port == 68))
+		return 1;
+	if (claim && *claim & (is_tcp ? CLAIM_TCP : CLAIM_UDP))
+		return 0;
+	may_be_flows = works & ANSWERS && port >= set->ports[0] && port <= set->ports[1];
+	tuple.ipv4.saddr = ip->from;
+	tuple.ipv4.daddr = ip->to;
+	tuple.ipv4.sport = seen->sport;
+	tuple.ipv4.dport = seen->dport;
+	// One load for both kinds of socket is none to the verifier.
+	if (is_tcp) {
+		sock = skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+		if (!sock)
+			return 0;
+		state = sock->state;
+		asm volatile("# of TCP" : "+r"(state));
+		is_listening = state == BPF_TCP_LISTEN;
+		sk_release(sock);
+	} else {
+		sock = sk_lookup_udp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+		if (!sock)
+			return 0;
+		state = sock->state;
+		asm volatile("# of UDP" : "+r"(state));
+		is_listening = state != BPF_TCP_ESTABLISHED;
+		sk_release(sock);
+	}
+	if (!is_listening)
+		return 1;
+	if (is_tcp)
+		return (seen->flags & (SYN | ACK)) == SYN;
+	return !may_be_flows;
+}
+
+INLINE struct flow *flow_of(const struct ip4 *ip, const struct seen *seen, int comes_in)
+{
+	struct flow_key key = {
+		.from = ip->from,
+		.to = ip->to,
+		.sport = seen->sport,
+		.dport = seen->dport,
+		.protocol = seen->protocol,
+		.comes_in = comes_in,
+	};
+
+	return map_lookup(flows(), &key);
+}
+
+// Takes a flow into use. Whether a packet of it may come from there: that is
+// looked up when it comes by another link, or now and then.
+INLINE int take(struct xdp_md *ctx, struct flow *flow, const struct ip4 *ip, __u32 to,
+		const struct seen *seen, __u32 flags, struct change *change)
+{
+	__u64 now = coarse_ns();
+
+	change->flow = flow;
+	change->is_tcp = seen->protocol == TCP_PROTOCOL;
+	change->is_fresh = flow->link == ctx->ingress_ifindex && now - flow->used < FRESH;
+	if (change->is_fresh)
+		return 1;
+	if (!is_valid_source(ctx, ip, to, seen, flags))
+		return 0;
+	flow->used = now;
+	flow->link = ctx->ingress_ifindex;
+	return 1;
+}
+
+// For the engine, or for nobody while that does not answer.
+INLINE enum reason engine(const struct settings *set, int works, enum reason otherwise)
+{
+	if (works & ANSWERS)
+		return ENGINE;
+	return set->translation & CLOSED_WITHOUT ? CLOSED : otherwise;
+}
+
+// Whether a way leads outside.
+INLINE int leads_outside(const struct bpf_fib_lookup *way)
+{
+	__u32 index = way->ifindex;
+	const struct link *to = map_lookup(links(), &index);
+
+	return to && to->flags & OUTSIDE;
+}
+
+// The link that a packet leaves by, whatever its length: 0 where it does not.
+INLINE int goes_outside(struct xdp_md *ctx, struct bpf_fib_lookup *way)
+{
+	long result;
+
+	way->tot_len = 0;
+	way->ifindex = ctx->ingress_ifindex;
+	result = fib_lookup(ctx, way, sizeof(*way), 0);
+	if (result != BPF_FIB_LKUP_RET_SUCCESS && result != BPF_FIB_LKUP_RET_NO_NEIGH)
+		return 0;
+	return leads_outside(way);
+}
+
+// For the engine what the kernel would take from there.
+INLINE enum reason checked_engine(struct xdp_md *ctx, const struct link *from,
+				  const struct settings *set, const struct ip4 *ip,
+				  const struct seen *seen, int works)
+{
+	if (!is_valid_source(ctx, ip, ip->to, seen, from->flags))
+		return BAD_SOURCE;
+	return engine(set, works, HOST);
+}
+
+// Whether a packet is longer than the link of a way takes. The lookup also
+// knows what this host has found out of the way for itself, by which the
+// kernel does not forward.
+INLINE int is_longer_than_link(struct xdp_md *ctx, const struct bpf_fib_lookup *way, __u32 len)
+{
+	__u32 mtu = 0;
+
+	return check_mtu(ctx, way->ifindex, &mtu, 0, 0) >= 0 && len > mtu;
+}
+
+// What comes from outside.
+INLINE enum reason translate_in(struct xdp_md *ctx, const struct link *from, __u32 len,
+				struct bpf_fib_lookup *way, const struct settings *set,
+				struct change *change, const struct ip4 *ip, struct seen *seen,
+				enum reason reason, int works)
+{
+	int to_alias = is_alias(ip->to);
+	struct flow *flow;
+
+	if (!to_alias) {
+		enum reason found;
+
+		ask(ctx, way, ip, seen);
+		way->tot_len = 0;
+		found = of_lookup(fib_lookup(ctx, way, sizeof(*way), 0));
+		if (found == HOST || found == REJECTED || found == DISABLED || reason == TTL)
+			return found == FORWARDED ? reason : found;
+		if (!is_valid_source(ctx, ip, ip->to, seen, from->flags))
+			return BAD_SOURCE;
+		return engine(set, works, reason == FORWARDED ? UNWATCHED : reason);
+	}
+	flow = seen->has_ports ? flow_of(ip, seen, 1) : 0;
+	if (reason == TTL)
+		// The host would answer to the end of a flow.
+		return flow ? CLOSED : TTL;
+	if (!flow) {
+		if (is_hosts(ctx, set, ip, seen, works))
+			return HOST;
+		if (!(works & ANSWERS) && seen->protocol == ICMP_PROTOCOL)
+			return HOST;
+		return checked_engine(ctx, from, set, ip, seen, works);
+	}
+	if (seen->protocol == TCP_PROTOCOL && seen->flags & CHANGES) {
+		change->notes |= NOTE_TAKE_BACK;
+		return checked_engine(ctx, from, set, ip, seen, works);
+	}
+	if (reason != FORWARDED || !(works & WATCHED) || seen->l3_len > set->most4)
+		return checked_engine(ctx, from, set, ip, seen, works);
+	ask(ctx, way, ip, seen);
+	way->ipv4_dst = flow->address;
+	way->dport = flow->port;
+	reason = find(ctx, way, SEND4, len);
+	// Its neighbours, lengths and links are the kernel's, behind the engine.
+	if (reason != FORWARDED)
+		return checked_engine(ctx, from, set, ip, seen, works);
+	if (!take(ctx, flow, ip, way->ipv4_dst, seen, from->flags, change))
+		return BAD_SOURCE;
+	change->comes_in = 1;
+	return trim(ctx, seen->l3_len, len) ? CLOSED : TRANSLATED;
+}
+
+// What comes from inside.
+INLINE enum reason translate_out(struct xdp_md *ctx, const struct link *from, __u32 len,
+				 struct bpf_fib_lookup *way, const struct settings *set,
+				 struct change *change, const struct ip4 *ip, struct seen *seen,
+				 enum reason reason, int works)
+{
+	enum reason found;
+	struct flow *flow = 0;
+	int goes_out = 0;
+
+	ask(ctx, way, ip, seen);
+	found = find(ctx, way, SEND4, len);
+	if (found == FORWARDED || found == NO_NEIGHBOUR || found == CANNOT_SEND)
+		goes_out = leads_outside(way);
+	if ((goes_out || found == TOO_BIG) && seen->has_ports)
+		flow = flow_of(ip, seen, 0);
+	if (flow && seen->protocol == TCP_PROTOCOL && seen->flags & CHANGES) {
+		change->notes |= NOTE_TAKE_BACK;
+		flow = 0;
+	}
+	if (flow && works & WATCHED && reason == FORWARDED && found == FORWARDED &&
+	    seen->l3_len <= set->most4) {
+		if (!take(ctx, flow, ip, ip->to, seen, from->flags, change))
+			return BAD_SOURCE;
+		return trim(ctx, seen->l3_len, len) ? CLOSED : TRANSLATED;
+	}
+	if (is_alias(ip->to)) {
+		if (is_hosts(ctx, set, ip, seen, works))
+			return HOST;
+		if (reason == TTL)
+			return TTL;
+		// An alias need not be an address of this host.
+		if (!(works & ANSWERS))
+			return found == HOST ? HOST : engine(set, works, HOST);
+		return checked_engine(ctx, from, set, ip, seen, works);
+	}
+	switch (found) {
+	case FORWARDED:
+	case NO_NEIGHBOUR:
+	case CANNOT_SEND:
+		if (goes_out)
+			break;
+		if (reason != FORWARDED || found != FORWARDED)
+			return reason != FORWARDED ? reason : found;
+		if (!(works & WATCHED))
+			return from->flags & RECEIVE4 ? UNWATCHED : PAUSED;
+		if (seen->l3_len > set->most4)
+			return TOO_BIG;
+		if (!is_valid_source(ctx, ip, ip->to, seen, from->flags))
+			return SOURCE;
+		return trim(ctx, seen->l3_len, len) ? FAILED : FORWARDED;
+	case TOO_BIG:
+		if (!goes_outside(ctx, way))
+			return found;
+		// The kernel tells the sender, and sends nothing.
+		if (ip->fragment & htons(0x4000) && is_longer_than_link(ctx, way, seen->l3_len))
+			return TOO_BIG;
+		break;
+	case FAILED:
+		break;
+	case OTHER_LINK:
+		// One that is outside may have been made anew since somebody looked.
+		if (set->translation & STRANGER_OUTSIDE || !(works & ANSWERS))
+			return engine(set, 0, found);
+		return found;
+	default:
+		return found;
+	}
+	if (reason == TTL)
+		return TTL;
+	// The kernel does not see it behind the engine; without a way back there
+	// is no answer either.
+	if (!is_valid_source(ctx, ip, ip->to, seen, from->flags))
+		return BAD_SOURCE;
+	return engine(set, works, reason != FORWARDED ? reason : UNWATCHED);
+}
+
+// What of the special addresses the kernel forwards to nobody and from nobody.
+// The rest (0/8, 240/4) it does: as it is, were it handed up.
+INLINE int is_never_forwarded4(__u32 address)
+{
+	__u8 first = address & 0xff;
+
+	return !address || first == 127 || (first & 0xf0) == 224 || address == 0xffffffff;
+}
+
+// IPv4 where it is translated.
+INLINE enum reason translate4(struct xdp_md *ctx, const struct link *from, __u32 len,
+			      struct bpf_fib_lookup *way, const struct settings *set,
+			      struct change *change, int is_watched)
+{
+	const __u8 *end = (const __u8 *)(long)ctx->data_end;
+	const struct ip4 *ip = (const void *)(long)ctx->data + sizeof(struct eth);
+	struct seen seen = {};
+	const __u64 *until;
+	enum reason reason;
+	__u32 first = 0;
+	int works = 0;
+
+	reason = look4(ip, end, len - sizeof(struct eth), &seen, from->flags & SOFT);
+	if (!seen.is_sound)
+		return reason;
+	if ((const __u8 *)(ip + 1) > end)
+		return MALFORMED;
+	if (is_never_forwarded4(ip->from) || is_never_forwarded4(ip->to))
+		return SPECIAL_ADDRESS;
+	if (reason == UNFINISHED)
+		change->notes |= NOTE_UNFINISHED;
+	if (is_watched && from->flags & RECEIVE4)
+		works = WATCHED;
+	until = map_lookup(answering(), &first);
+	if (until && coarse_ns() < *until)
+		works |= ANSWERS;
+	if (from->flags & OUTSIDE)
+		return translate_in(ctx, from, len, way, set, change, ip, &seen, reason, works);
+	return translate_out(ctx, from, len, way, set, change, ip, &seen, reason, works);
+}
+
+INLINE __u16 changed(__u16 sum, __u16 delta)
+{
+	return ~fold((__u16)~sum + (__u32)delta);
+}
+
+// Gives a packet the flow's other end. Whether it could be.
+INLINE int apply(struct xdp_md *ctx, const struct change *change)
+{
+	const struct flow *flow = change->flow;
+	__u8 *end = (void *)(long)ctx->data_end;
+	struct ip4 *ip = (void *)(long)ctx->data + sizeof(struct eth);
+	__u8 *at = (void *)(ip + 1);
+	__u16 *port = (void *)(at + (change->comes_in ? 2 : 0));
+
+	if (at + 18 > end) {
+		if (change->is_tcp || at + 8 > end)
+			return 0;
+	}
+	if (change->comes_in)
+		ip->to = flow->address;
+	else
+		ip->from = flow->address;
+	ip->sum = changed(ip->sum, flow->ip_delta);
+	*port = flow->port;
+	if (change->is_tcp) {
+		__u16 *sum = (void *)(at + 16);
+
+		if ((__u8 *)(sum + 1) > end)
+			return 0;
+		*sum = changed(*sum, flow->upper_delta);
+	} else {
+		__u16 *sum = (void *)(at + 6);
+
+		if (*sum) {
+			__u16 now = changed(*sum, flow->upper_delta);
+
+			*sum = now ? now : 0xffff;
+		}
+	}
+	return 1;
+}
+
+// Hands a packet to the engine: what it is told stands in the source.
+INLINE int hand(struct xdp_md *ctx, const struct settings *set, const struct change *change,
+		int comes_in)
+{
+	struct eth *eth = (void *)(long)ctx->data;
+
+	if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
+		return XDP_DROP;
+	eth->from[0] = 0x02;
+	eth->from[1] = 0x46;
+	eth->from[2] = 0x50;
+	eth->from[3] = change->notes;
+	eth->from[4] = 0;
+	eth->from[5] = 0;
+	return redirect_map(ports(), set->engine[comes_in], XDP_DROP);
+}
+
+// ---- What is done ----------------------------------------------------------
+
 // Makes it the next hop's. All is decided.
 INLINE int rewrite(struct xdp_md *ctx, const struct bpf_fib_lookup *way, int is_ip4)
 {
@@ -521,13 +1011,13 @@ INLINE int rewrite(struct xdp_md *ctx, const struct bpf_fib_lookup *way, int is_
 }
 
 INLINE enum reason decide(struct xdp_md *ctx, const struct link *from, __u32 len,
-			  struct bpf_fib_lookup *way)
+			  struct bpf_fib_lookup *way, const struct settings *set,
+			  struct change *change)
 {
 	const struct eth *eth = (const void *)(long)ctx->data;
 	const __u16 *to = (const void *)eth;
 	const __u16 *mac = (const void *)from->mac;
-	const struct settings *set;
-	__u32 first = 0;
+	int is_watched;
 
 	if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
 		return MALFORMED;
@@ -539,13 +1029,17 @@ INLINE enum reason decide(struct xdp_md *ctx, const struct link *from, __u32 len
 		return OTHER_STATION;
 	if (has_tag(ctx))
 		return VLAN;
-	set = map_lookup(settings(), &first);
-	if (!set || coarse_ns() >= set->until)
+	is_watched = coarse_ns() < set->until;
+	if (!is_watched && !(set->translation & TRANSLATE))
 		return UNWATCHED;
 	// A second look: the compiler must not keep pointers over the call.
 	eth = (const void *)(long)ctx->data;
 	if ((void *)(eth + 1) > (void *)(long)ctx->data_end)
 		return MALFORMED;
+	if (eth->type == htons(0x0800) && set->translation & TRANSLATE)
+		return translate4(ctx, from, len, way, set, change, is_watched);
+	if (!is_watched)
+		return UNWATCHED;
 	if (eth->type == htons(0x0800))
 		return forward4(ctx, from, len, way, set->most4);
 	return forward6(ctx, from, len, way, set->most6);
@@ -553,23 +1047,28 @@ INLINE enum reason decide(struct xdp_md *ctx, const struct link *from, __u32 len
 
 __attribute__((section("xdp"), used)) int forward(struct xdp_md *ctx)
 {
-	__u32 index = ctx->ingress_ifindex;
+	__u32 index = ctx->ingress_ifindex, first = 0;
 	const struct link *from = map_lookup(links(), &index);
+	const struct settings *set = map_lookup(settings(), &first);
 	struct bpf_fib_lookup way = {};
+	struct change change = {};
 	enum reason reason;
 	struct count *count;
 	__u32 len, place;
 
-	if (!from)
+	if (!from || !set)
 		return XDP_PASS;
 	len = buff_len(ctx);
-	reason = decide(ctx, from, len, &way);
-	if (reason == FORWARDED) {
+	reason = decide(ctx, from, len, &way, set, &change);
+	if (reason == ENGINE && len > ctx->data_end - ctx->data)
+		reason = TOO_LONG;
+	if (reason == FORWARDED || reason == TRANSLATED) {
 		const __u16 *type = (const void *)(long)ctx->data + 12;
 
 		if ((void *)(type + 1) > (void *)(long)ctx->data_end ||
+		    (reason == TRANSLATED && !apply(ctx, &change)) ||
 		    !rewrite(ctx, &way, *type == htons(0x0800)))
-			reason = FAILED;
+			reason = reason == TRANSLATED ? CLOSED : FAILED;
 	}
 	place = from->slot * REASONS + reason;
 	count = map_lookup(counters(), &place);
@@ -577,8 +1076,19 @@ __attribute__((section("xdp"), used)) int forward(struct xdp_md *ctx)
 		count->packets++;
 		count->bytes += len;
 	}
-	if (reason != FORWARDED)
+	switch (reason) {
+	case FORWARDED:
+	case TRANSLATED:
+		if (!change.is_fresh)
+			note(&way);
+		return redirect_map(ports(), way.ifindex, XDP_DROP);
+	case ENGINE:
+		return hand(ctx, set, &change, from->flags & OUTSIDE ? 1 : 0);
+	case CLOSED:
+	case TOO_LONG:
+	case BAD_SOURCE:
+		return XDP_DROP;
+	default:
 		return XDP_PASS;
-	note(&way);
-	return redirect_map(ports(), way.ifindex, XDP_DROP);
+	}
 }

@@ -4,7 +4,7 @@
 //! frames come in as a driver's do.
 //!
 //! The kernel uses a page again with what was changed in it on the way, so
-//! the program writes anew what a router changes: addresses, TTL, checksum.
+//! the program writes anew what a router changes: all headers up to UDP's.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,18 +13,30 @@ use super::{XdpError, sys};
 
 /// Frames that are made at a time.
 const BATCH: u32 = 64;
-/// Where things stand in a frame: Ethernet and IPv4 without options.
-const HEADERS: i32 = 34;
-const TTL: i16 = 22;
+/// Where things stand in a frame: Ethernet, IPv4 without options, UDP.
+const HEADERS: i16 = 42;
 const CHECKSUM: i16 = 24;
 const DESTINATION_END: i16 = 32;
+const SOURCE_PORT: i16 = 34;
+const UDP_CHECKSUM: i16 = 40;
 /// What an XDP program answers.
 const DROP: i32 = 1;
 const OUT_AGAIN: i32 = 3;
 /// `bpf_get_prandom_u32`.
 const RANDOM: i32 = 7;
 
-/// Sends frames of IPv4 at XDP. Needs what [`super::Forwarding::new`] needs.
+/// What differs from frame to frame: 16 bits, which are drawn for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drawn {
+    /// Nothing.
+    None,
+    /// The last 16 bits of the destination's address, all that there are.
+    Destinations,
+    /// The source's port: so many from the frame's on.
+    SourcePorts(u16),
+}
+
+/// Sends frames of UDP at XDP. Needs what [`super::Forwarding::new`] needs.
 #[derive(Debug)]
 pub struct Generator {
     program: OwnedFd,
@@ -32,10 +44,9 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Makes one of a frame of Ethernet and IPv4 without options. Of the
-    /// destination's last 16 bits, those in `drawn` are drawn for each frame;
-    /// the frame has to have zeros in all 16 then.
-    pub fn new(frame: &[u8], drawn: u16) -> Result<Self, XdpError> {
+    /// Makes one of a frame of Ethernet, IPv4 without options, and UDP. Its
+    /// checksums are right, and so are those of what is made of it.
+    pub fn new(frame: &[u8], drawn: Drawn) -> Result<Self, XdpError> {
         let program = sys::load_program(&instructions(frame, drawn), None)
             .map_err(|(error, log)| XdpError::Load { error, log })?;
         Ok(Self {
@@ -85,42 +96,61 @@ fn bytes<const N: usize>(frame: &[u8], at: usize) -> [u8; N] {
     found.unwrap_or([0; N])
 }
 
-/// Registers: 6 the context, 2 the data, 0 what was drawn, then the sum.
-fn instructions(frame: &[u8], drawn: u16) -> Vec<u64> {
+/// Registers: 6 the context, 7 what was drawn as a processor reads it,
+/// 2 the data, 0 and 1 for sums.
+fn instructions(frame: &[u8], drawn: Drawn) -> Vec<u64> {
+    let (field, first, count) = match drawn {
+        Drawn::None => (SOURCE_PORT, port(frame), 1),
+        Drawn::Destinations => (DESTINATION_END, 0, 1 << 16),
+        Drawn::SourcePorts(count) => (SOURCE_PORT, port(frame), i32::from(count.max(1))),
+    };
     let mut program = vec![
-        word(0xbf, 6, 1, 0, 0),                             // r6 = r1
-        word(0x85, 0, 0, 0, RANDOM),                        // r0 = random()
-        word(0x57, 0, 0, 0, i32::from(drawn.swap_bytes())), // r0 &= drawn
-        word(0x61, 2, 6, 0, 0),                             // r2 = data
-        word(0x61, 3, 6, 4, 0),                             // r3 = end
-        word(0xbf, 4, 2, 0, 0),                             // r4 = r2
-        word(0x07, 4, 0, 0, HEADERS),                       // r4 += headers
-        word(0x3d, 3, 4, 2, 0),                             // r3 >= r4: on
-        word(0xb7, 0, 0, 0, DROP),                          // r0 = drop
-        word(0x95, 0, 0, 0, 0),                             // exit
+        word(0xbf, 6, 1, 0, 0),              // r6 = r1
+        word(0x85, 0, 0, 0, RANDOM),         // r0 = random()
+        word(0xbc, 7, 0, 0, 0),              // r7 = r0, 32 bits
+        word(0x94, 7, 0, 0, count),          // r7 %= count, 32 bits
+        word(0x07, 7, 0, 0, first),          // r7 += first
+        word(0xdc, 7, 0, 0, 16),             // r7 = its big-endian 16 bits
+        word(0x61, 2, 6, 0, 0),              // r2 = data
+        word(0x61, 3, 6, 4, 0),              // r3 = end
+        word(0xbf, 4, 2, 0, 0),              // r4 = r2
+        word(0x07, 4, 0, 0, HEADERS.into()), // r4 += headers
+        word(0x3d, 3, 4, 2, 0),              // r3 >= r4: on
+        word(0xb7, 0, 0, 0, DROP),           // r0 = drop
+        word(0x95, 0, 0, 0, 0),              // exit
     ];
-    for at in [0_i16, 4, 8] {
+    for at in (0..UDP_CHECKSUM).step_by(4) {
         let four = i32::from_ne_bytes(bytes(frame, at as usize));
-        program.push(word(0x62, 2, 0, at, four)); // MAC addresses
+        program.push(word(0x62, 2, 0, at, four));
     }
-    let ttl = i32::from(bytes::<1>(frame, TTL as usize)[0]);
-    let sum = !u16::from_ne_bytes(bytes(frame, CHECKSUM as usize));
-    program.extend([
-        word(0x72, 2, 0, TTL, ttl),
-        word(0x6b, 2, 0, DESTINATION_END, 0), // = r0
-        // The checksum is the complement of a sum whose halves may be
-        // swapped: of what stood there, and what was drawn (RFC 1071).
-        word(0x07, 0, 0, 0, i32::from(sum)), // r0 += sum
-        word(0xbf, 1, 0, 0, 0),              // r1 = r0
-        word(0x77, 1, 0, 0, 16),             // r1 >>= 16
-        word(0x57, 0, 0, 0, 0xffff),         // r0 &= 0xffff
-        word(0x0f, 0, 1, 0, 0),              // r0 += r1
-        word(0xa7, 0, 0, 0, -1),             // r0 ^= -1
-        word(0x6b, 2, 0, CHECKSUM, 0),       // = r0
-        word(0xb7, 0, 0, 0, OUT_AGAIN),
-        word(0x95, 0, 0, 0, 0),
-    ]);
+    program.push(word(0x6b, 2, 7, field, 0)); // = r7
+    if field == DESTINATION_END {
+        program.extend(checksum(frame, field, CHECKSUM));
+    }
+    program.extend(checksum(frame, field, UDP_CHECKSUM));
+    program.extend([word(0xb7, 0, 0, 0, OUT_AGAIN), word(0x95, 0, 0, 0, 0)]);
     program
+}
+
+fn port(frame: &[u8]) -> i32 {
+    i32::from(u16::from_be_bytes(bytes(frame, SOURCE_PORT as usize)))
+}
+
+/// Writes a checksum anew for what was drawn in the place of a field: the
+/// complement of a sum whose halves may be swapped (RFC 1071), of what the
+/// frame's own says without the field, and of what was drawn. It is never 0,
+/// which is none to UDP; to IPv4 0xffff is the same.
+fn checksum(frame: &[u8], field: i16, at: i16) -> [u64; 5] {
+    let own = !u16::from_ne_bytes(bytes(frame, at as usize));
+    let without = !u16::from_ne_bytes(bytes(frame, field as usize));
+    let known = i32::from(own) + i32::from(without);
+    [
+        word(0xbf, 0, 7, 0, 0),      // r0 = r7
+        word(0x07, 0, 0, 0, known),  // r0 += known
+        word(0x97, 0, 0, 0, 0xffff), // r0 %= 0xffff
+        word(0xa7, 0, 0, 0, 0xffff), // r0 ^= 0xffff
+        word(0x6b, 2, 0, at, 0),     // = r0
+    ]
 }
 
 #[cfg(test)]

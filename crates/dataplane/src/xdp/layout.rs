@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use super::Translation;
+
 /// Ports that there may be, and reasons.
 pub const MAX_PORTS: u32 = 64;
 /// `REASONS` of the program.
@@ -15,7 +17,7 @@ pub const LINK_BYTES: usize = 16;
 /// See above.
 pub const HOP_BYTES: usize = 24;
 /// `struct settings`.
-pub const SETTINGS_BYTES: usize = 16;
+pub const SETTINGS_BYTES: usize = 32;
 /// A count of packets and one of bytes.
 pub const COUNT_BYTES: usize = 16;
 
@@ -39,6 +41,8 @@ pub struct PortSettings {
     /// Checksums may be unfinished: who sends leaves them to a device that is
     /// none.
     pub is_soft: bool,
+    /// What leaves there from other ports is translated.
+    pub is_outside: bool,
     /// The link's own address.
     pub mac: [u8; 6],
 }
@@ -54,6 +58,7 @@ impl PortSettings {
             self.sends_long,
             self.is_strict,
             self.is_soft,
+            self.is_outside,
         ];
         let mut bits = 0_u32;
         for (place, flag) in flags.into_iter().enumerate() {
@@ -72,15 +77,34 @@ impl PortSettings {
 }
 
 /// `struct settings` of the program.
-pub(super) fn settings(until: u64, most: [u32; 2]) -> [u8; SETTINGS_BYTES] {
-    let mut bytes = [0; SETTINGS_BYTES];
-    let (time, rest) = bytes.split_at_mut(8);
-    time.copy_from_slice(&until.to_ne_bytes());
-    let most = most.into_iter().flat_map(u32::to_ne_bytes);
-    for (place, byte) in rest.iter_mut().zip(most) {
+pub(super) fn settings(
+    until: u64,
+    most: [u32; 2],
+    translation: Option<&Translation>,
+    is_whole: bool,
+) -> [u8; SETTINGS_BYTES] {
+    let mut flags = 0;
+    let mut engine = [0; 2];
+    let mut ports = [0; 2];
+    if let Some(translation) = translation {
+        flags = 1 | u32::from(translation.is_closed) << 1 | u32::from(!is_whole) << 2;
+        engine = translation.engine;
+        ports = [*translation.ports.start(), *translation.ports.end()];
+    }
+    let words = [most[0], most[1], flags, engine[0], engine[1]];
+    let bytes = until.to_ne_bytes().into_iter();
+    let bytes = bytes.chain(words.into_iter().flat_map(u32::to_ne_bytes));
+    let bytes = bytes.chain(ports.into_iter().flat_map(u16::to_ne_bytes));
+    filled(bytes)
+}
+
+/// As many of these bytes as there is room for.
+pub(super) fn filled<const N: usize>(bytes: impl Iterator<Item = u8>) -> [u8; N] {
+    let mut filled = [0; N];
+    for (place, byte) in filled.iter_mut().zip(bytes) {
         *place = byte;
     }
-    bytes
+    filled
 }
 
 /// A next hop that packets went by.
@@ -116,16 +140,37 @@ pub struct Reason {
     pub name: &'static str,
     /// What it means.
     pub meaning: &'static str,
+    /// Where it went.
+    pub fate: Fate,
+}
+
+/// Where a packet went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Out by another port.
+    Forwarded,
+    /// Up, to the kernel or to the engine that translates.
+    Up,
+    /// Nowhere.
+    Dropped,
 }
 
 const fn reason(name: &'static str, meaning: &'static str) -> Reason {
-    Reason { name, meaning }
+    became(Fate::Up, name, meaning)
+}
+
+const fn became(fate: Fate, name: &'static str, meaning: &'static str) -> Reason {
+    Reason {
+        name,
+        meaning,
+        fate,
+    }
 }
 
 /// All, by their number in the program. The first is that of packets that
-/// were forwarded; for the others the kernel has them.
-pub const ALL: [Reason; 25] = [
-    reason("forwarded", "left by another port"),
+/// were forwarded.
+pub const ALL: [Reason; 30] = [
+    became(Fate::Forwarded, "forwarded", "left by another port"),
     reason("not-ip", "neither IPv4 nor IPv6: ARP, MPLS, LLDP"),
     reason("vlan", "with a VLAN tag"),
     reason(
@@ -168,6 +213,26 @@ pub const ALL: [Reason; 25] = [
         "nobody has looked after the kernel's settings for a while",
     ),
     reason("failed", "the kernel's lookup failed"),
+    reason(
+        "translated",
+        "of a flow that is known, left by another port",
+    ),
+    reason("engine", "handed to the engine that translates"),
+    became(
+        Fate::Dropped,
+        "closed",
+        "dropped: it was to be translated, and nobody does at the moment",
+    ),
+    became(
+        Fate::Dropped,
+        "too-long",
+        "dropped: in several buffers, which the engine does not take",
+    ),
+    became(
+        Fate::Dropped,
+        "bad-source",
+        "dropped: to be translated, and the way back to its source is another or none",
+    ),
 ];
 
 #[cfg(test)]
@@ -215,6 +280,7 @@ mod tests {
             "SEND_LONG",
             "STRICT",
             "SOFT",
+            "OUTSIDE",
         ];
         let theirs = enumerated("// Of a link: what is done there.\nenum {", "};");
         for (at, ((name, bit), ours)) in theirs.iter().zip(names).enumerate() {

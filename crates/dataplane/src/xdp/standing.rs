@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Count, Forwarding, REASONS, XdpError};
+use super::{Count, Fate, Forwarding, REASONS, XdpError};
 
 /// All that is told.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -54,6 +54,9 @@ pub struct Standing {
     pub ports: Vec<PortStanding>,
     /// What is in the way.
     pub obstacles: Vec<ObstacleStanding>,
+    /// How IPv4 is translated, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<TranslationStanding>,
     /// Longer packets of IPv4 and of IPv6 go up: the least MTU that a route
     /// sets.
     pub most_bytes: [Option<u32>; 2],
@@ -90,6 +93,19 @@ pub struct PortStanding {
     pub why: Vec<String>,
 }
 
+/// How a translation stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TranslationStanding {
+    /// The links outside of it.
+    pub outside: Vec<String>,
+    /// Without the engine nothing leaves that was to be translated.
+    pub closed: bool,
+    /// The engine is at work.
+    pub works: bool,
+    /// Established flows that are translated at XDP.
+    pub flows: u64,
+}
+
 /// A yes or no by family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Families {
@@ -120,10 +136,18 @@ pub struct PortCounters {
     pub forwarded_packets: u64,
     /// Their bytes, link headers included.
     pub forwarded_bytes: u64,
-    /// Packets that came in there and were handed up to the kernel.
+    /// Packets that came in there and were handed up, to the kernel or to the
+    /// engine that translates.
     pub up_packets: u64,
     /// Their bytes.
     pub up_bytes: u64,
+    /// Packets that came in there and were dropped: they were to be
+    /// translated, and could not be.
+    #[serde(default)]
+    pub dropped_packets: u64,
+    /// Their bytes.
+    #[serde(default)]
+    pub dropped_bytes: u64,
 }
 
 /// Packets of a port that became of something.
@@ -131,7 +155,8 @@ pub struct PortCounters {
 pub struct ReasonCounter {
     /// The link that they came in by.
     pub name: String,
-    /// The reason's name; `forwarded` of those that left by another port.
+    /// The reason's name; `forwarded` and `translated` of those that left by
+    /// another port.
     pub reason: String,
     /// Packets.
     pub packets: u64,
@@ -152,23 +177,33 @@ impl Standing {
         })
     }
 
-    /// Packets by port: those forwarded, and those handed up to the kernel.
+    /// Packets by port: those forwarded, handed up, dropped.
     pub fn counters(&self, forwarding: &Forwarding) -> Result<Vec<PortCounters>, XdpError> {
         let mut rows = Vec::new();
         for port in &self.ports {
             let counts = forwarding.counts(port.slot)?;
-            let forwarded = counts.first().copied().unwrap_or_default();
-            let mut up = Count::default();
-            for count in counts.iter().skip(1) {
-                up.packets += count.packets;
-                up.bytes += count.bytes;
-            }
+            let of = |fate| {
+                let mut sum = Count::default();
+                let of_fate = counts
+                    .iter()
+                    .zip(REASONS)
+                    .filter(|(_, one)| one.fate == fate);
+                for (count, _) in of_fate {
+                    sum.packets += count.packets;
+                    sum.bytes += count.bytes;
+                }
+                sum
+            };
+            let (forwarded, up) = (of(Fate::Forwarded), of(Fate::Up));
+            let dropped = of(Fate::Dropped);
             rows.push(PortCounters {
                 name: port.name.clone(),
                 forwarded_packets: forwarded.packets,
                 forwarded_bytes: forwarded.bytes,
                 up_packets: up.packets,
                 up_bytes: up.bytes,
+                dropped_packets: dropped.packets,
+                dropped_bytes: dropped.bytes,
             });
         }
         Ok(rows)

@@ -17,8 +17,12 @@ const MAP_DELETE_ELEM: libc::c_long = 3;
 const PROG_LOAD: libc::c_long = 5;
 const PROG_TEST_RUN: libc::c_long = 10;
 const PROG_QUERY: libc::c_long = 16;
+const MAP_LOOKUP_BATCH: libc::c_long = 24;
 const MAP_LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
 const LINK_CREATE: libc::c_long = 28;
+const PROG_GET_FD_BY_ID: libc::c_long = 13;
+const MAP_GET_FD_BY_ID: libc::c_long = 14;
+const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 
 /// `BPF_PROG_TYPE_XDP`, `BPF_XDP` as the type of an attachment.
 const PROGRAM_XDP: u32 = 6;
@@ -31,6 +35,9 @@ const HAS_FRAGS: u32 = 1 << 5;
 const DEVICE_BOUND: u32 = 1 << 6;
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const LIVE_FRAMES: u32 = 1 << 1;
+
+/// What the program is called in the kernel.
+pub const PROGRAM: &str = "fingerpost_fwd";
 
 /// Bytes of the verifier's log that are kept.
 const LOG_BYTES: usize = 1 << 20;
@@ -54,6 +61,8 @@ pub struct MapKind {
     pub key_bytes: u32,
     pub value_bytes: u32,
     pub entries: u32,
+    /// `BPF_F_…`.
+    pub flags: u32,
     pub name: &'static str,
 }
 
@@ -134,7 +143,7 @@ pub fn create_map(kind: &MapKind) -> io::Result<Map> {
         key_bytes: kind.key_bytes,
         value_bytes: kind.value_bytes,
         entries: kind.entries,
-        flags: 0,
+        flags: kind.flags,
         inner: 0,
         node: 0,
         name: name_of(kind.name),
@@ -206,10 +215,29 @@ fn last_of(list: &str) -> Option<usize> {
 
 /// Takes entries out of a hash, at most as many as `keys` has room for: their
 /// number. What `place` holds is where to go on; at first nothing.
-pub fn take_entries<K: Plain>(
+pub fn take_entries<K: Plain, V: Plain>(
     map: &Map,
     keys: &mut [K],
-    values: &mut [u32],
+    values: &mut [V],
+    place: &mut Option<[u8; 32]>,
+) -> io::Result<(usize, bool)> {
+    entries(MAP_LOOKUP_AND_DELETE_BATCH, map, (keys, values), place)
+}
+
+/// Reads entries of a hash, as [`take_entries`] takes them.
+pub fn read_entries<K: Plain, V: Plain>(
+    map: &Map,
+    keys: &mut [K],
+    values: &mut [V],
+    place: &mut Option<[u8; 32]>,
+) -> io::Result<(usize, bool)> {
+    entries(MAP_LOOKUP_BATCH, map, (keys, values), place)
+}
+
+fn entries<K: Plain, V: Plain>(
+    command: libc::c_long,
+    map: &Map,
+    (keys, values): (&mut [K], &mut [V]),
     place: &mut Option<[u8; 32]>,
 ) -> io::Result<(usize, bool)> {
     #[repr(C)]
@@ -223,7 +251,7 @@ pub fn take_entries<K: Plain>(
         element_flags: u64,
         flags: u64,
     }
-    map.check(mem::size_of::<K>(), Some(mem::size_of::<u32>()))?;
+    map.check(mem::size_of::<K>(), Some(mem::size_of::<V>()))?;
     let from = *place;
     let mut next = [0_u8; 32];
     let mut attributes = Attributes {
@@ -236,7 +264,7 @@ pub fn take_entries<K: Plain>(
         element_flags: 0,
         flags: 0,
     };
-    let done = bpf(MAP_LOOKUP_AND_DELETE_BATCH, &mut attributes);
+    let done = bpf(command, &mut attributes);
     *place = Some(next);
     match done {
         Ok(_) => Ok((attributes.count as usize, false)),
@@ -301,7 +329,7 @@ fn load(
         log: 0,
         kernel: 0,
         flags: HAS_FRAGS | bound,
-        name: name_of("fingerpost_fwd"),
+        name: name_of(PROGRAM),
         device: device.unwrap_or(0),
         attach: ATTACH_XDP,
     };
@@ -318,6 +346,79 @@ fn load(
 pub fn attach(program: &OwnedFd, device: u32) -> io::Result<OwnedFd> {
     let mut attributes = [program.as_raw_fd() as u32, device, ATTACH_XDP, IN_DRIVER];
     bpf(LINK_CREATE, &mut attributes).map(owned)
+}
+
+/// A program that somebody has loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    pub name: String,
+    /// The numbers of its maps.
+    maps: Vec<u32>,
+}
+
+impl Loaded {
+    /// By its number. Needs `CAP_SYS_ADMIN`.
+    pub fn of(number: u32) -> io::Result<Self> {
+        // struct bpf_prog_info: the count of maps, where their numbers go, its
+        // name.
+        const COUNT: usize = 52;
+        const MAPS: usize = 56;
+        const NAME: usize = 64;
+        let mut attributes = [number, 0, 0];
+        let program = bpf(PROG_GET_FD_BY_ID, &mut attributes).map(owned)?;
+        let mut maps = [0_u32; 32];
+        let mut info = [0_u8; NAME + 16];
+        info[COUNT..MAPS].copy_from_slice(&(maps.len() as u32).to_ne_bytes());
+        info[MAPS..NAME].copy_from_slice(&(maps.as_mut_ptr() as u64).to_ne_bytes());
+        describe(&program, &mut info)?;
+        let count = info[COUNT..MAPS].try_into().map_or(0, u32::from_ne_bytes);
+        Ok(Self {
+            name: text(&info[NAME..]),
+            maps: maps.into_iter().take(count as usize).collect(),
+        })
+    }
+
+    /// Its map that is called like one of ours, and is as long.
+    pub fn map(&self, kind: &MapKind) -> io::Result<Option<Map>> {
+        // struct bpf_map_info: type, number, lengths of key and value, room,
+        // flags, name.
+        const NAME: usize = 24;
+        for number in &self.maps {
+            let mut attributes = [*number, 0, 0];
+            let fd = bpf(MAP_GET_FD_BY_ID, &mut attributes).map(owned)?;
+            let mut info = [0_u8; NAME + 16];
+            describe(&fd, &mut info)?;
+            let word = |at: usize| info[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+            let is_it = text(&info[NAME..]) == kind.name
+                && [word(0), word(8), word(12)] == [kind.kind, kind.key_bytes, kind.value_bytes];
+            if is_it {
+                return Ok(Some(Map { fd, kind: *kind }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What the kernel says of a program or a map.
+fn describe(of: &OwnedFd, info: &mut [u8]) -> io::Result<()> {
+    #[repr(C)]
+    struct Attributes {
+        descriptor: u32,
+        bytes: u32,
+        info: u64,
+    }
+    let mut attributes = Attributes {
+        descriptor: of.as_raw_fd() as u32,
+        bytes: info.len() as u32,
+        info: info.as_mut_ptr() as u64,
+    };
+    bpf(OBJ_GET_INFO_BY_FD, &mut attributes).map(drop)
+}
+
+/// Up to the first zero.
+fn text(bytes: &[u8]) -> String {
+    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// How many programs are attached to a device in one way (`BPF_TCX_INGRESS`,

@@ -139,7 +139,7 @@ const OWN: &[Section] = &[
         settings: &[Setting::usual(
             "control",
             "\"/run/fingerpost-nat.sock\"",
-            "The control socket of `nat run --control` or `forward --nat-control`, an absolute \
+            "The control socket of `nat run --control`, `forward --nat-control` or `router --nat-control`, an absolute \
              path. With `--control-group fingerpost` there the packaged service may ask.",
         )],
     },
@@ -195,6 +195,45 @@ const OWN: &[Section] = &[
                 "\"fingerpost\"",
                 "The group that may ask there, beside root. The packaged `up` is in the group \
                  fingerpost.",
+            ),
+            Setting::new(
+                "nat",
+                Without::Words("nothing is translated"),
+                "\"/etc/fingerpost/nat.conf\"",
+                "The rules, in natd's words, by which IPv4 that leaves by a link of `outside` is \
+                 translated: an absolute path.",
+            ),
+            Setting::new(
+                "outside",
+                Without::Words("none"),
+                "[\"eth2\"]",
+                "The links outside of the translation, of those in `on`.",
+            ),
+            Setting::usual(
+                "without",
+                "\"closed\"",
+                "What becomes of what is to be translated while nobody does: \"closed\" drops it, \
+                 \"open\" has the kernel forward it as it is.",
+            ),
+            Setting::new(
+                "nat_control",
+                Without::Words("nobody may ask"),
+                "\"/run/fingerpost-nat.sock\"",
+                "The translation's own control socket, for `nat show`, `clear`, `reload` and `who`, \
+                 and for `up`: an absolute path.",
+            ),
+            Setting::new(
+                "nat_control_group",
+                Without::Words("root only"),
+                "\"fingerpost\"",
+                "The group that may ask there and change nothing, beside root.",
+            ),
+            Setting::new(
+                "nat_state",
+                Without::Words("state_file of the rules"),
+                "\"/var/lib/fingerpost/nat.state\"",
+                "The file that keeps flows from the end of one translation to the start of the \
+                 next: an absolute path.",
             ),
         ],
     },

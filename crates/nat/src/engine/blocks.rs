@@ -38,7 +38,8 @@ impl Nat {
         address.ok_or(Verdict::PortsExhausted)
     }
 
-    fn settled(&mut self, name: u32) -> Option<u32> {
+    /// The same; nothing is told of it where there is none.
+    pub(super) fn settled(&mut self, name: u32) -> Option<u32> {
         let now = self.clock.now();
         // The same one again, wherever that has room.
         let usual = self.entry(name).map(|entry| entry.address.to_be());

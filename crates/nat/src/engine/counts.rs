@@ -116,7 +116,7 @@ impl Nat {
     /// A flow counts as a session from now on, if its inside is a
     /// subscriber.
     pub(super) fn count_session(&mut self, flow: &mut Flow) {
-        let millis = self.clock.run_millis();
+        let millis = self.clock.lived_millis();
         let Some(tracked) = &mut self.tracked else {
             return;
         };

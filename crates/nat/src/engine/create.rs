@@ -38,6 +38,16 @@ pub(super) struct Plan {
     pub(super) out: u64,
     /// Places to be swept before it is entered.
     pub(super) sweep: usize,
+    /// What it was before, where it is no new one.
+    pub(super) back: Option<Back>,
+}
+
+/// A flow that another engine made, as far as that is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Back {
+    pub(super) state: State,
+    /// When it was used last, in ticks.
+    pub(super) used: u32,
 }
 
 impl Nat {
@@ -76,32 +86,38 @@ impl Nat {
         if self.table.is_full() && !self.make_room() {
             return Err(Verdict::TableFull);
         }
-        let class = State::first(ends.protocol);
-        let mut flow = Flow::new(ends, class, self.clock.now(), self.epoch);
+        let (state, used) = match plan.back {
+            Some(back) => (back.state, back.used),
+            None => (State::first(ends.protocol), self.clock.now()),
+        };
+        let mut flow = Flow::new(ends, state, used, self.epoch);
         flow.flags |= plan.flags;
         flow.permit = match plan.chosen.mark {
             0 if plan.ported && plan.shared.mapping.is_none() => self.mark_of_redirected(ends),
             mark => mark,
         };
-        self.mark_helper(&mut flow, ends);
-        let opens = self.share(&mut flow, ends, plan.shared)?;
+        if plan.back.is_none() {
+            self.mark_helper(&mut flow, ends);
+        }
+        let opens = self.share(&mut flow, ends, plan)?;
         if !stranger {
             self.count_session(&mut flow);
         }
         let out = plan.out;
         let hashes = Hashes { out, incoming };
         let Some(name) = self.table.insert(flow, hashes, &mut self.work) else {
+            self.leave_shared(&flow);
             self.unshare(&flow);
             self.end_session(&flow);
             return Err(Verdict::TableFull);
         };
         if plan.ported && !flow.has(flag::MAPPED) {
-            self.count_port(ends, flow.permit, false);
+            self.count_port_of(plan, ends, flow.permit, false);
         }
         if stranger {
             self.note_stranger(name);
         }
-        self.statistics.flows_made += 1;
+        self.statistics.flows_made += u64::from(plan.back.is_none());
         if plan.ported && !flow.has(flag::MAPPED) {
             let Ends { remote_port, .. } = *ends;
             let group = plan
@@ -111,12 +127,24 @@ impl Nat {
             self.ports.took(group, u16::from_be(ends.alias_port));
         }
         if opens {
-            self.statistics.mapping_came(flow.protocol);
+            match plan.back {
+                None => self.statistics.mapping_came(flow.protocol),
+                Some(_) => self.statistics.mapping_is_back(flow.protocol),
+            }
             if self.events.wanted() {
                 self.tell(EventKind::Made, &flow);
             }
         }
         Ok(name)
+    }
+
+    /// The port of a flow, or of the mapping that it opens, counts from now
+    /// on. One that is back is no new one.
+    pub(super) fn count_port_of(&mut self, plan: &Plan, ends: &Ends, mark: u32, shared: bool) {
+        match plan.back {
+            None => self.count_port(ends, mark, shared),
+            Some(_) => self.recount_port(ends, mark, shared),
+        }
     }
 
     /// Sees to it that nobody has the outside tuple: an expired flow

@@ -212,6 +212,9 @@ impl Nat {
         if flow.has(flag::STRANGER) {
             self.strangers.went();
         }
+        if flow.has(flag::OFFLOADED) {
+            self.recall(&flow);
+        }
         self.end_session(&flow);
         self.end_beside(&flow);
         self.leave_shared(&flow);

@@ -61,17 +61,21 @@ impl Nat {
     /// it passes all the same where the caller routes such
     /// ([`crate::Config::passes_foreign`]).
     fn in_to_foreign(&mut self, parsed: &Parsed) -> Result<u32, Verdict> {
-        let to = parsed.key.destination();
-        let host = address(to);
-        let is_foreign = self.config.passes_foreign
-            && !self.is_own(to)
-            && !is_private(to, true)
-            && self.rules.original_address(host, false).is_none();
-        if is_foreign {
+        if self.is_foreign(parsed.key.destination()) {
             self.in_as_it_is(parsed)
         } else {
             Err(Verdict::NoMapping)
         }
+    }
+
+    /// Whether what comes in to an address (memory order) passes as it is
+    /// where unsolicited packets are refused.
+    pub(super) fn is_foreign(&self, to: u32) -> bool {
+        let host = address(to);
+        self.config.passes_foreign
+            && !self.is_own(to)
+            && !is_private(to, true)
+            && self.rules.original_address(host, false).is_none()
     }
 
     /// To whom it was sent: this machine, or a host with an address of its
@@ -101,7 +105,8 @@ impl Nat {
         })
     }
 
-    fn redirect(&self, key: Key) -> Option<Found> {
+    /// The redirect of a port or protocol for a packet that comes in.
+    pub(super) fn redirect(&self, key: Key) -> Option<Found> {
         let tuple = Tuple {
             protocol: key.protocol(),
             own: address(key.destination()),
@@ -206,6 +211,7 @@ impl Nat {
             ported: is_ported(upper),
             out: self.give_way(&ends)?,
             sweep: self.swept_a_flow(),
+            back: None,
         };
         self.make(&ends, &plan)
     }

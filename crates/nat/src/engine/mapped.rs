@@ -3,6 +3,7 @@
 
 use packet::protocol;
 
+use super::create::Plan;
 use crate::flow::{Ends, Flow, flag};
 use crate::mapping::{Kind, Mapping};
 use crate::{Dependence, Nat, State, Verdict, tcp};
@@ -67,8 +68,9 @@ impl Nat {
         &mut self,
         flow: &mut Flow,
         ends: &Ends,
-        shared: MappingChoice,
+        plan: &Plan,
     ) -> Result<bool, Verdict> {
+        let shared = plan.shared;
         let port_mark = flow.permit;
         let entry = Mapping {
             inside: ends.inside,
@@ -80,6 +82,7 @@ impl Nat {
             flows: 1,
             epoch: self.epoch,
             dies: self.dies(flow),
+            long: u32::from(flow.state().lives_long()),
             ..Mapping::default()
         };
         let (name, made) = match (shared.mapping, shared.make_for) {
@@ -96,7 +99,7 @@ impl Nat {
                 };
                 let name = self.mappings.insert(entry, &mut self.work);
                 let name = name.ok_or(Verdict::TableFull)?;
-                self.count_port(ends, port_mark, true);
+                self.count_port_of(plan, ends, port_mark, true);
                 let group = self.group(ends.alias, remote, 0, ends.protocol);
                 self.ports.took(group, u16::from_be(ends.alias_port));
                 (name, true)
@@ -222,6 +225,9 @@ impl Nat {
     /// A mapping, or a permission, is one more flow's.
     fn hold_one_more(&mut self, name: u32, flow: &Flow, dies: u32) {
         self.mappings.hold(name);
+        if flow.state().lives_long() {
+            self.mappings.lengthen(name);
+        }
         if self.lets_live_on(flow) {
             self.mappings.refresh(name, dies);
         }

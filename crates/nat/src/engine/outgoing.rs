@@ -9,16 +9,16 @@ use super::{address, word};
 use crate::flow::{Ends, flag};
 use crate::key::Key;
 use crate::parse::{Parsed, Upper};
-use crate::rules::Tuple;
+use crate::rules::{Handle, Tuple};
 use crate::{Nat, Pooling, PortChoice, Verdict};
 
 /// Alias addresses tried for one packet, where hosts are not bound to one.
 const ADDRESSES_TRIED: usize = 8;
 /// Which alias an outgoing flow is to have.
 #[derive(Debug, Clone, Copy)]
-struct Alias {
-    address: u32,
-    port: Wish,
+pub(super) struct Alias {
+    pub address: u32,
+    pub port: Wish,
     /// Whether other addresses of the pool would do.
     pooled: bool,
 }
@@ -118,9 +118,7 @@ impl Nat {
             return Ok(alias);
         }
         let source = key.source();
-        let mode = self.config.mode;
-        let private_only = mode.unregistered_only || mode.carrier_grade;
-        if mode.proxy_only || private_only && !is_private(source, mode.carrier_grade) {
+        if self.config.mode.proxy_only || self.is_left_alone(source) {
             // It gets a flow all the same: answers come in by it where
             // unsolicited packets are refused, and it stays as it is when
             // the modes change.
@@ -146,7 +144,28 @@ impl Nat {
         })
     }
 
+    /// Whether a host (memory order) keeps its address, by the modes.
+    pub(super) fn is_left_alone(&self, host: u32) -> bool {
+        let mode = self.config.mode;
+        let private_only = mode.unregistered_only || mode.carrier_grade;
+        private_only && !is_private(host, mode.carrier_grade)
+    }
+
     fn alias_by_rule(&mut self, key: Key, upper: Upper) -> Option<Alias> {
+        let (alias, handle) = self.alias_laid_down(key, upper)?;
+        if let Some(handle) = handle {
+            self.rules.take(handle);
+        }
+        Some(alias)
+    }
+
+    /// Which alias a redirect gives the source of a packet that goes out, and
+    /// the redirect, if that is to know.
+    pub(super) fn alias_laid_down(
+        &self,
+        key: Key,
+        upper: Upper,
+    ) -> Option<(Alias, Option<Handle>)> {
         if self.rules.is_empty() {
             return None;
         }
@@ -162,32 +181,32 @@ impl Nat {
         let now = self.clock.said_millis();
         let pooled = false;
         if let Some(found) = self.rules.outbound(&tuple, current, now) {
-            self.rules.take(found.handle);
             let address = found.address.map(word).or(own)?;
             let port = if found.port == 0 || !is_ported(upper) {
                 Wish::Same
             } else {
                 Wish::Exactly(found.port.to_be())
             };
-            return Some(Alias {
+            let alias = Alias {
                 address,
                 port,
                 pooled,
-            });
+            };
+            return Some((alias, Some(found.handle)));
         }
         let found = self.rules.alias_address(tuple.own, current)?;
         let address = found.address.map(word).or(own)?;
-        Some(Alias {
+        let alias = Alias {
             address,
             port: Wish::Same,
             pooled,
-        })
+        };
+        Some((alias, None))
     }
 
     /// The address that packets of a host leave with, of which no more is
     /// known; `None`: they pass as they are.
     pub(super) fn alias_of_host(&self, source: u32) -> Option<u32> {
-        let mode = self.config.mode;
         let own = self.own_for(source);
         let by_rule = self
             .rules
@@ -195,8 +214,7 @@ impl Nat {
         if let Some(found) = by_rule {
             return found.address.map(word).or(own);
         }
-        let private_only = mode.unregistered_only || mode.carrier_grade;
-        if mode.proxy_only || private_only && !is_private(source, mode.carrier_grade) {
+        if self.config.mode.proxy_only || self.is_left_alone(source) {
             return None;
         }
         own
@@ -244,6 +262,7 @@ impl Nat {
             out: hint.hash,
             // Done before its port was chosen.
             sweep: 0,
+            back: None,
         };
         self.make(&ends, &plan)
     }

@@ -216,7 +216,7 @@ impl Nat {
     }
 
     /// A port (memory order) of the engine's part that is like another one.
-    fn like(&self, port: u16) -> u16 {
+    pub(super) fn like(&self, port: u16) -> u16 {
         match &self.shard {
             None => port,
             Some(part) => part.ports.like(u16::from_be(port)).to_be(),

@@ -31,7 +31,7 @@ impl Nat {
             // Its share is used up by flows that cannot end: the oldest name
             // is forgotten, and its flow one of many.
             if let Some(oldest) = self.strangers.pop() {
-                self.adopt(oldest);
+                self.accept(oldest);
             }
         }
         if self.strangers.push(name) {
@@ -75,7 +75,7 @@ impl Nat {
                 Fate::Spare => {
                     self.strangers.push(name);
                 }
-                Fate::Kept => self.adopt(name),
+                Fate::Kept => self.accept(name),
             }
         }
         if let (Some(_), Some(name)) = (ended, spare) {
@@ -117,7 +117,7 @@ impl Nat {
     }
 
     /// A stranger's flow is one of many from now on.
-    fn adopt(&mut self, name: u32) {
+    fn accept(&mut self, name: u32) {
         let Some(mut flow) = self.table.get(name).copied() else {
             return;
         };

@@ -404,8 +404,8 @@ impl Nat {
         if !self.inside.is_empty() && !self.inside.has(inside) {
             return false;
         }
-        let (now, millis) = (self.clock.now(), self.clock.run_millis());
-        let (Some(tracked), Some(blocks)) = (&mut self.tracked, &self.config.blocks) else {
+        let millis = self.clock.lived_millis();
+        let Some(tracked) = &mut self.tracked else {
             return false;
         };
         let is_whole = tracked
@@ -416,20 +416,26 @@ impl Nat {
             true => tracked.enter(inside, millis),
             false => None,
         };
-        let Some(name) = name else {
-            return false;
+        let place = (super::word(alias), ports.0);
+        name.is_some_and(|name| self.claim_for(name, place).is_ok())
+    }
+
+    /// The block of an alias port (address in memory, port in host order),
+    /// which is nobody's, is a subscriber's from now on.
+    pub(super) fn claim_for(&mut self, name: u32, place: (u32, u16)) -> Result<u32, Unclaimed> {
+        let now = self.clock.now();
+        let (Some(tracked), Some(blocks)) = (&mut self.tracked, &self.config.blocks) else {
+            return Err(Unclaimed::Taken);
         };
         let (Some(pool), Some(entry)) = (&mut tracked.pool, tracked.subscribers.get_mut(name))
         else {
-            return false;
+            return Err(Unclaimed::Taken);
         };
         if entry.blocks >= blocks.most {
-            return false;
+            return Err(Unclaimed::Quota);
         }
-        let place = (super::word(alias), ports.0);
-        let Some(block) = pool.claim(place, name, now, &mut self.random) else {
-            return false;
-        };
+        let block = pool.claim(place, name, now, &mut self.random);
+        let block = block.ok_or(Unclaimed::Taken)?;
         entry.home = pool.place_of(block).0 + 1;
         let next = std::mem::replace(&mut entry.block, block + 1);
         entry.blocks += 1;
@@ -439,7 +445,7 @@ impl Nat {
         if blocks.interim_secs > 0 {
             pool.tell_again(block);
         }
-        true
+        Ok(block)
     }
 
     /// The free blocks that have some of these ports are nobody's until they
@@ -459,6 +465,15 @@ impl Nat {
             port = row.map_or(at, |(_, end)| end).checked_add(1);
         }
     }
+}
+
+/// Why a block cannot be a subscriber's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unclaimed {
+    /// It is another's, or may not be given.
+    Taken,
+    /// The subscriber has as many as it may have.
+    Quota,
 }
 
 /// The owner of a block that rests with nobody: no subscriber's name.

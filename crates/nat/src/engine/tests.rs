@@ -4,11 +4,13 @@ use packet::build::{Ip, Segment};
 use packet::tcp::{ACK, SYN};
 use packet::{Icmp, Ipv4, Tcp, Udp, icmp, protocol};
 
+mod adopted;
 mod blocks;
 mod books;
 mod counted;
 mod generated;
 mod leases;
+mod offloaded;
 mod saved;
 
 use super::*;

@@ -179,7 +179,7 @@ impl Nat {
             return Ok(None);
         }
         self.tend_blocks(TENDED);
-        let (inside, millis) = (u32::from_be(source), self.clock.run_millis());
+        let (inside, millis) = (u32::from_be(source), self.clock.lived_millis());
         let Some(tracked) = &mut self.tracked else {
             return Ok(None);
         };

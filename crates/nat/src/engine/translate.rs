@@ -353,7 +353,13 @@ impl Nat {
         parsed: &Parsed,
         hash: u64,
     ) -> Option<u32> {
-        let name = self.table.find::<OUT>(hash, parsed.key)?;
+        self.living::<OUT>(parsed.key, hash)
+    }
+
+    /// The flow of a key of this hash; one that has expired is ended.
+    #[inline]
+    pub(super) fn living<const OUT: bool>(&mut self, key: Key, hash: u64) -> Option<u32> {
+        let name = self.table.find::<OUT>(hash, key)?;
         let flow = self.table.get(name)?;
         if self.alive(flow) {
             return Some(name);
@@ -529,12 +535,16 @@ pub(super) fn follow_short<const OUT: bool>(flow: &mut Flow, bytes: &[u8]) {
 /// Takes a TCP packet into account.
 #[inline]
 fn follow<const OUT: bool>(flow: &mut Flow, bytes: &[u8], parsed: &Parsed) {
-    let segment = bytes
-        .get(usize::from(parsed.at)..usize::from(parsed.total_len))
-        .unwrap_or_default();
-    if let Some(seen) = Seen::read(segment, segment.len()) {
+    if let Some(seen) = segment(bytes, parsed) {
         tcp::track::<OUT>(flow, &seen);
     }
+}
+
+/// The segment in a TCP packet.
+#[inline]
+pub(super) fn segment(bytes: &[u8], parsed: &Parsed) -> Option<Seen> {
+    let segment = bytes.get(usize::from(parsed.at)..usize::from(parsed.total_len))?;
+    Seen::read(segment, segment.len())
 }
 
 /// Puts the first bytes of a packet back.

@@ -98,6 +98,43 @@ fn a_forged_fin_or_syn_changes_nothing() {
 }
 
 #[test]
+fn numbers_begin_anew_with_what_ends_a_connection() {
+    let far = 3 << 30;
+    let fin = seen(FIN | ACK, 101 + far, 501 + far, 10);
+    let mut flow = handshake();
+    track::<OUT>(&mut flow, &fin);
+    assert_eq!(flow.state(), State::TcpEstablished);
+    let scales = flow.scales();
+    begin_anew::<OUT>(&mut flow, &fin);
+    assert_eq!(
+        (flow.state(), flow.scales()),
+        (State::TcpEstablished, scales)
+    );
+    track::<OUT>(&mut flow, &fin);
+    assert_eq!(flow.state(), State::TcpHalfClosed);
+    // The other side's are measured from what this one acknowledged.
+    track::<IN>(&mut flow, &seen(FIN | ACK, 700, 112 + far, 0));
+    assert_eq!(flow.state(), State::TcpHalfClosed);
+    track::<IN>(&mut flow, &seen(FIN | ACK, 501 + far, 112 + far, 0));
+    assert_eq!(flow.state(), State::TcpClosed);
+}
+
+#[test]
+fn a_syn_leaves_the_numbers_open() {
+    let mut flow = handshake();
+    let syn = seen(SYN, 9_000, 0, 0);
+    begin_anew::<OUT>(&mut flow, &syn);
+    track::<OUT>(&mut flow, &syn);
+    assert_eq!(flow.state(), State::TcpEstablished);
+    assert!(!flow.has(flag::END_OUT) && !flow.has(flag::END_IN));
+    track::<IN>(&mut flow, &seen(ACK, 80_000, 70_000, 0));
+    track::<OUT>(&mut flow, &seen(RST, 69_000, 0, 0));
+    assert_eq!(flow.state(), State::TcpEstablished);
+    track::<OUT>(&mut flow, &seen(RST, 70_000, 0, 0));
+    assert_eq!(flow.state(), State::TcpReset);
+}
+
+#[test]
 fn sequence_numbers_go_round() {
     let mut flow = flow();
     let start = u32::MAX - 5;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::Later;
 use super::obstacles::Kind;
+use super::{Later, Without};
 
 /// Where the control socket is when nothing is said.
 pub const USUAL_CONTROL: &str = "/run/fingerpost-router.sock";
@@ -28,6 +28,18 @@ pub struct Configured {
     pub control: PathBuf,
     /// The group that may ask, beside root.
     pub group: Option<String>,
+    /// The rules by which IPv4 is translated; none: it is not.
+    pub nat: Option<PathBuf>,
+    /// The links outside of the translation.
+    pub outside: Vec<String>,
+    /// What becomes of what is to be translated while nobody does.
+    pub without: Without,
+    /// The translation's own control socket.
+    pub nat_control: Option<PathBuf>,
+    /// The group that may ask there, beside root.
+    pub nat_control_group: Option<String>,
+    /// What outlives a restart of the translation.
+    pub nat_state: Option<PathBuf>,
 }
 
 impl Default for Configured {
@@ -38,6 +50,12 @@ impl Default for Configured {
             obstacle: Later::Kernel,
             control: USUAL_CONTROL.into(),
             group: None,
+            nat: None,
+            outside: Vec::new(),
+            without: Without::Closed,
+            nat_control: None,
+            nat_control_group: None,
+            nat_state: None,
         }
     }
 }
@@ -52,6 +70,30 @@ pub fn section<'de, D: Deserializer<'de>>(from: D) -> Result<Configured, D::Erro
     check_accepted(&configured.accept).map_err(|why| wrong("accept", why))?;
     if !configured.control.is_absolute() {
         return Err(wrong("control", "an absolute path is expected".to_owned()));
+    }
+    for (key, path) in [
+        ("nat", &configured.nat),
+        ("nat_control", &configured.nat_control),
+        ("nat_state", &configured.nat_state),
+    ] {
+        if path.as_ref().is_some_and(|path| !path.is_absolute()) {
+            return Err(wrong(key, "an absolute path is expected".to_owned()));
+        }
+    }
+    match (&configured.nat, configured.outside.is_empty()) {
+        (Some(_), true) => {
+            let why = "the links outside of the translation are expected as `outside`";
+            return Err(wrong("nat", why.to_owned()));
+        }
+        (None, false) => {
+            let why = "without a translation there is no outside: its rules are expected as `nat`";
+            return Err(wrong("outside", why.to_owned()));
+        }
+        _ if !configured.on.is_empty() => {
+            check_outside(&configured.outside, &configured.on)
+                .map_err(|why| wrong("outside", why))?;
+        }
+        _ => {}
     }
     if configured.group.as_deref() == Some("") {
         let why = "the name of a group is expected, as in /etc/group";
@@ -79,6 +121,19 @@ pub(super) fn check_links(names: &[String]) -> Result<(), String> {
         if name.is_empty() {
             return Err("the name of a link is expected".to_owned());
         }
+    }
+    Ok(())
+}
+
+/// Whether these can be outside of a translation.
+pub(super) fn check_outside(outside: &[String], on: &[String]) -> Result<(), String> {
+    if let Some(stranger) = outside.iter().find(|link| !on.contains(link)) {
+        return Err(format!(
+            "{stranger} is none of the links that packets are forwarded between"
+        ));
+    }
+    if !outside.is_empty() && on.iter().all(|link| outside.contains(link)) {
+        return Err("all links are outside: nothing would be translated".to_owned());
     }
     Ok(())
 }

@@ -52,12 +52,15 @@ impl Port {
 #[derive(Debug)]
 pub struct Ports {
     forwarding: Arc<Forwarding>,
+    /// Those that are outside of a translation.
+    outside: Vec<String>,
     all: Vec<Port>,
 }
 
 impl Ports {
     /// Names them; none is attached yet.
-    pub fn new(names: &[String]) -> Result<Self> {
+    /// `forwarding` is what forwards between them.
+    pub fn new(names: &[String], outside: &[String], forwarding: Forwarding) -> Result<Self> {
         let port = |(slot, name): (usize, &String)| Port {
             name: name.clone(),
             slot: slot as u32,
@@ -66,7 +69,8 @@ impl Ports {
             failed: None,
         };
         Ok(Self {
-            forwarding: Arc::new(Forwarding::new()?),
+            forwarding: Arc::new(forwarding),
+            outside: outside.to_vec(),
             all: names.iter().enumerate().map(port).collect(),
         })
     }
@@ -83,13 +87,33 @@ impl Ports {
 
     /// Attaches those whose link is there, all of them: for a start.
     pub fn attach_all(&mut self, links: &[Link]) -> Result<()> {
+        let found = |port: &Port| links.iter().find(|link| *link.name == *port.name);
+        for port in &self.all {
+            let link = found(port).with_context(|| format!("there is no link {}", port.name))?;
+            self.prepare(port, link)?;
+        }
         for port in &mut self.all {
-            let link = links.iter().find(|link| *link.name == *port.name);
-            let link = link.with_context(|| format!("there is no link {}", port.name))?;
-            let attached = self.forwarding.attach(link.index, &port.name, port.slot)?;
-            port.attached = Some(attached);
+            if let Some(link) = found(port) {
+                let attached = self.forwarding.attach(link.index, &port.name, port.slot)?;
+                port.attached = Some(attached);
+            }
         }
         Ok(())
+    }
+
+    /// What is done there from the first packet on.
+    fn prepare(&self, port: &Port, link: &Link) -> Result<()> {
+        let first = first(link, self.outside.contains(&port.name));
+        Ok(self.forwarding.prepare(link.index, port.slot, &first)?)
+    }
+
+    /// Whether all links outside of a translation are there.
+    pub fn has_all_outside(&self) -> bool {
+        let is_outside = |port: &&Port| self.outside.contains(&port.name);
+        self.all
+            .iter()
+            .filter(is_outside)
+            .all(|port| port.attached.is_some())
     }
 
     /// Follows links that came and went; whether any did.
@@ -107,11 +131,13 @@ impl Ports {
                 has_changed = true;
                 self.forwarding.detach(gone)?;
             }
-            let Some(index) = index else {
+            let Some(link) = link else {
                 port.failed = None;
                 continue;
             };
-            match self.forwarding.attach(index, &port.name, port.slot) {
+            let first = first(link, self.outside.contains(&port.name));
+            self.forwarding.prepare(link.index, port.slot, &first)?;
+            match self.forwarding.attach(link.index, &port.name, port.slot) {
                 Ok(attached) => {
                     tell(format_args!("{}: its link is there", port.name));
                     port.attached = Some(attached);
@@ -136,15 +162,27 @@ impl Ports {
             let Some(attached) = &port.attached else {
                 continue;
             };
-            let Some(wanted) = wanted(seen, &port.name, attached.link(), obstacles) else {
+            let Some(mut wanted) = wanted(seen, &port.name, attached.link(), obstacles) else {
                 continue;
             };
+            wanted.is_outside = self.outside.contains(&port.name);
             if port.settings != Some(wanted) {
                 self.forwarding.set(attached, &wanted)?;
                 port.settings = Some(wanted);
             }
         }
         Ok(())
+    }
+}
+
+/// What is done at a port before all is known of it: nothing, but what is to be
+/// translated is known for that.
+fn first(link: &Link, is_outside: bool) -> PortSettings {
+    PortSettings {
+        is_outside,
+        is_soft: !is_hard(link),
+        mac: link.address.octets().try_into().unwrap_or_default(),
+        ..PortSettings::default()
     }
 }
 
@@ -164,6 +202,7 @@ fn wanted(seen: &Seen, name: &str, link: u32, obstacles: &[&Obstacle]) -> Option
         sends_long,
         is_strict: strict_sources(seen, port),
         is_soft: !is_hard(&port.link),
+        is_outside: false,
         mac: port.link.address.octets().try_into().ok()?,
     })
 }

@@ -72,6 +72,28 @@ pub fn status(answer: &Value) -> String {
             text(obstacle, "what")
         );
     }
+    let translation = &answer["translation"];
+    if translation.is_object() {
+        let at_work = translation["works"].as_bool().unwrap_or_default();
+        let without = match translation["closed"].as_bool().unwrap_or_default() {
+            true => "what is to be translated is dropped",
+            false => "the kernel forwards it as it is",
+        };
+        let outside: Vec<&str> = rows(&translation["outside"])
+            .filter_map(Value::as_str)
+            .collect();
+        line!(
+            out,
+            "translated behind {}: {} flows at XDP{}",
+            outside.join(", "),
+            translation["flows"],
+            if at_work {
+                String::new()
+            } else {
+                format!("; the engine does not answer: {without}")
+            }
+        );
+    }
     for (family, most) in ["IPv4", "IPv6"].iter().zip(rows(&answer["most_bytes"])) {
         if let Some(most) = most.as_u64() {
             line!(
@@ -103,6 +125,15 @@ pub fn counters(answer: &Value) -> String {
             row["up_packets"],
             row["up_bytes"]
         );
+        if row["dropped_packets"].as_u64() > Some(0) {
+            line!(
+                out,
+                "{}: dropped {} packets {} bytes",
+                text(row, "name"),
+                row["dropped_packets"],
+                row["dropped_bytes"]
+            );
+        }
     }
     out
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use dataplane::xdp::standing::{Families, ObstacleStanding, PortStanding, Standing};
+use dataplane::xdp::{Forwarding, Translation};
 use linux::Namespace;
 use linux::on_the_way::{Announcements, RouteMtus};
 use privileges::CapabilitySet;
@@ -24,6 +25,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::control::{Answers, Door};
 use super::obstacles::{self, Kind, Obstacle, Scope, Seen};
 use super::ports::{Port, Ports};
+use super::translating::{Ready, Translating};
 use super::{Later, Plan, neighbours, tell};
 use crate::signals::{caught, has_come};
 
@@ -47,13 +49,24 @@ const KEPT: CapabilitySet = CapabilitySet::NET_ADMIN
 /// Forwards until a signal.
 pub fn run(plan: &Plan) -> Result<()> {
     let mut end = caught(&[SIGINT, SIGTERM])?;
-    let mut watch = Watch::start(plan)?;
+    privileges::need_bpf();
+    let ready = plan.translation.as_ref();
+    let ready = ready
+        .map(|asked| Ready::new(asked, &plan.outside))
+        .transpose()?;
+    let translation = ready
+        .as_ref()
+        .map(|ready| (ready.translation(), ready.room()));
+    let mut watch = Watch::start(plan, translation)?;
     let door = Door::open(&plan.control, plan.group)?;
     // What strangers send is never read on this thread.
     privileges::keep(KEPT).context("giving up rights")?;
     // Where the kernel has no filters the capabilities are gone all the same.
-    let _ = privileges::confine_but_bpf();
+    let _ = privileges::confine();
     door.serve(watch.answers())?;
+    let start = |ready: Ready| ready.start(watch.ports.forwarding(), plan.outside.clone());
+    watch.translating = ready.map(start).transpose()?;
+    watch.set()?;
     tell(format_args!(
         "forwarding at XDP between {}",
         plan.on.join(", ")
@@ -61,7 +74,10 @@ pub fn run(plan: &Plan) -> Result<()> {
     while !watch.wait(&mut end)? {
         watch.turn()?;
     }
-    Ok(())
+    match watch.translating.take() {
+        Some(translating) => translating.end(),
+        None => Ok(()),
+    }
 }
 
 /// What is watched, and by what.
@@ -71,6 +87,7 @@ struct Watch<'a> {
     announcements: Announcements,
     mtus: RouteMtus,
     ports: Ports,
+    translating: Option<Translating>,
     seen: Seen,
     obstacles: Vec<Obstacle>,
     standing: Arc<Mutex<Standing>>,
@@ -83,11 +100,15 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Refuses what is in the way, attaches the ports, sets them.
-    fn start(plan: &'a Plan) -> Result<Self> {
+    fn start(plan: &'a Plan, translation: Option<(&Translation, u32)>) -> Result<Self> {
         let namespace = Namespace::current().context("the network namespace")?;
         let announcements = Announcements::open(&namespace).context("listening to the kernel")?;
         let mtus = RouteMtus::open(&namespace).context("reading the routes' MTUs")?;
-        let mut ports = Ports::new(&plan.on)?;
+        let mut forwarding = Forwarding::new(translation.map_or(1, |(_, room)| room))?;
+        if let Some((translation, _)) = translation {
+            forwarding.translate(translation.clone())?;
+        }
+        let mut ports = Ports::new(&plan.on, &plan.outside, forwarding)?;
         let seen = look(&namespace, &ports)?;
         // Before anything is touched; what only the driver tells comes behind.
         let found = obstacles::find(&seen);
@@ -97,12 +118,13 @@ impl<'a> Watch<'a> {
         let found = obstacles::find(&seen);
         refuse(plan, &found, |_| true)?;
         let now = Instant::now();
-        let mut watch = Self {
+        Ok(Self {
             plan,
             namespace,
             announcements,
             mtus,
             ports,
+            translating: None,
             seen,
             obstacles: found,
             standing: Arc::default(),
@@ -111,9 +133,7 @@ impl<'a> Watch<'a> {
             neighbours_used: 0,
             next_look: now + LOOK,
             next_hops: now + HOPS,
-        };
-        watch.set()?;
-        Ok(watch)
+        })
     }
 
     fn answers(&self) -> Answers {
@@ -152,6 +172,9 @@ impl<'a> Watch<'a> {
             .context("what the kernel announces")?;
         if self.mtus.take().context("routes that are announced")? {
             self.watched()?;
+        }
+        if let Some(translating) = &mut self.translating {
+            translating.check()?;
         }
         let now = Instant::now();
         if has_news || now >= self.next_look {
@@ -216,10 +239,15 @@ impl<'a> Watch<'a> {
     /// Says that somebody watches, and how long packets may be.
     fn watched(&self) -> Result<()> {
         let most = self.mtus.least().map(|least| least.unwrap_or(u32::MAX));
-        Ok(self.ports.forwarding().watched_for(UNWATCHED, most)?)
+        let is_whole = self.ports.has_all_outside();
+        Ok(self
+            .ports
+            .forwarding()
+            .watched_for(UNWATCHED, most, is_whole)?)
     }
 
     fn stand(&self) -> Standing {
+        let translation = self.translating.as_ref().map(Translating::standing);
         let obstacles = self.obstacles.iter().map(|one| ObstacleStanding {
             name: one.kind.name().to_owned(),
             what: one.what.clone(),
@@ -236,6 +264,7 @@ impl<'a> Watch<'a> {
                 .map(|port| self.port(port))
                 .collect(),
             obstacles,
+            translation,
             most_bytes: self.mtus.least(),
             neighbours_used: self.neighbours_used,
             looks: self.looks,

@@ -28,7 +28,7 @@ const NATV2: [u32; 7] = [1, 3, 6, 1, 2, 1, 234];
 pub struct Snmp {
     /// The socket of an AgentX master, which is told what NATV2-MIB (RFC 7659)
     /// has: the daemon's or net-snmp's, /var/agentx/master usually
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "tun")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub agentx: Option<PathBuf>,
     #[command(flatten)]
     pub thresholds: Thresholds,

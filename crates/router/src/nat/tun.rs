@@ -1,5 +1,6 @@
-//! Two TUN devices with the engine between them, until Ctrl-C. By the way,
-//! as natd: SIGHUP reads the rules again, SIGUSR1 writes the statistics.
+//! Two devices with the engine between them, until Ctrl-C: TUN devices, or the
+//! TAP devices by which the program at XDP hands packets up (`live`). By the
+//! way, as natd: SIGHUP reads the rules again, SIGUSR1 writes the statistics.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -14,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use super::control::pieces::Jobs;
 use super::log::Log;
+use super::offloading::Offloading;
 use super::report::Report;
 use super::settings::Later;
 use super::state::Beginning;
@@ -61,10 +63,21 @@ pub struct Asked<'a> {
 }
 
 /// Signals that have come: each becomes readable when its own did.
-struct Signals {
+pub struct Signals {
     end: UnixStream,
     reload: UnixStream,
     print: UnixStream,
+}
+
+impl Signals {
+    /// As the process gets them, but for what says that it is to end.
+    pub fn ending(end: UnixStream) -> anyhow::Result<Self> {
+        Ok(Self {
+            end,
+            reload: caught(&[SIGHUP])?,
+            print: caught(&[SIGUSR1])?,
+        })
+    }
 }
 
 /// Translates between the devices until SIGINT or SIGTERM.
@@ -75,21 +88,11 @@ pub fn run(
     asked: &mut Asked<'_>,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let mut signals = Signals {
-        end: caught(&[SIGINT, SIGTERM])?,
-        reload: caught(&[SIGHUP])?,
-        print: caught(&[SIGUSR1])?,
-    };
+    let mut signals = Signals::ending(caught(&[SIGINT, SIGTERM])?)?;
     let mut inside = Tun::open(inside)?;
     let mut outside = Tun::open(outside)?;
     privileges::give_up().context("giving up privileges")?;
-    let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
-    let mut moving = Moving {
-        clamp_mss: asked.clamp_mss,
-        cache: pool.cache(),
-        batch: Batch::new(BATCH),
-        turning: Batch::new(BATCH),
-    };
+    let mut moving = Moving::new(asked.clamp_mss, None)?;
     if let Some(beginning) = &asked.beginning {
         beginning.confirm(asked.log)?;
         asked.beginning = None;
@@ -110,18 +113,49 @@ pub fn run(
 }
 
 /// What is on its way between the devices.
-struct Moving {
+pub struct Moving {
     clamp_mss: Option<u16>,
     cache: Cache,
     batch: Batch,
     /// What turns back inside.
     turning: Batch,
+    /// Who translates established flows in the engine's place.
+    offloading: Option<Offloading>,
 }
 
-fn shuttle(
+impl Moving {
+    /// Nothing yet.
+    pub fn new(clamp_mss: Option<u16>, offloading: Option<Offloading>) -> anyhow::Result<Self> {
+        let pool = Pool::new(BUFFERS, MAX_PACKET_BYTES)?;
+        Ok(Self {
+            clamp_mss,
+            cache: pool.cache(),
+            batch: Batch::new(BATCH),
+            turning: Batch::new(BATCH),
+            offloading,
+        })
+    }
+
+    /// Nobody translates any more.
+    pub fn end(&self) -> anyhow::Result<()> {
+        self.offloading.as_ref().map_or(Ok(()), Offloading::end)
+    }
+
+    /// Has nobody translate what the engine has ended: its ports may be
+    /// another's by now. Before anything is sent.
+    fn recall(&mut self, nat: &mut Nat) -> anyhow::Result<()> {
+        match &mut self.offloading {
+            Some(offloading) => offloading.recall(nat),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Translates between two devices until a signal ends it.
+pub fn shuttle<P: Port>(
     nat: &mut Nat,
-    inside: &mut Tun,
-    outside: &mut Tun,
+    inside: &mut P,
+    outside: &mut P,
     moving: &mut Moving,
     (signals, on_signal): (&mut Signals, &OnSignal<'_>),
     (asked, report): (&mut Asked<'_>, &mut Report),
@@ -134,6 +168,9 @@ fn shuttle(
         if has_come(&mut signals.end) {
             return Ok(());
         }
+        if let Some(offloading) = &mut moving.offloading {
+            offloading.tend(nat, now_millis())?;
+        }
         if has_come(&mut signals.reload) {
             // It says itself what was wrong.
             let _ = (on_signal.reload)(nat);
@@ -144,18 +181,22 @@ fn shuttle(
                 false => job.answer(nat, 1),
             }
         }
+        // Of what a reload, or somebody who asked, has ended.
+        moving.recall(nat)?;
         if has_come(&mut signals.print) {
             (on_signal.print)(nat, report);
         }
         let now = now_millis();
         if is_idle {
             nat.maintain(now, SWEPT_WHEN_IDLE);
+            moving.recall(nat)?;
             announce(nat, inside, moving, now)?;
             maintained = now;
             continue;
         }
         if now.saturating_sub(maintained) >= MAINTAINED_MILLIS {
             nat.maintain(now, SWEPT_MEANWHILE);
+            moving.recall(nat)?;
             announce(nat, inside, moving, now)?;
             maintained = now;
         }
@@ -166,9 +207,9 @@ fn shuttle(
 
 /// Tells all hosts inside that what they asked for is not known any more,
 /// if that is due: behind a start, and behind a change of addresses.
-fn announce(
+fn announce<P: Port>(
     nat: &mut Nat,
-    inside: &mut Tun,
+    inside: &mut P,
     moving: &mut Moving,
     now_millis: u64,
 ) -> anyhow::Result<()> {
@@ -190,14 +231,19 @@ fn announce(
     Ok(())
 }
 
+/// What becomes readable with a packet.
+fn readable<P: Port>(port: &P) -> anyhow::Result<BorrowedFd<'_>> {
+    let readable = port.readable();
+    readable.ok_or_else(|| anyhow!("a device without waiting"))
+}
+
 /// Waits for a packet or a signal; false when there was neither.
-fn wait(
-    inside: &Tun,
-    outside: &Tun,
+fn wait<P: Port>(
+    inside: &P,
+    outside: &P,
     signals: &Signals,
     jobs: Option<BorrowedFd<'_>>,
 ) -> anyhow::Result<bool> {
-    let readable = |tun| Port::readable(tun).ok_or_else(|| anyhow!("a device without waiting"));
     let none = signals.end.as_fd();
     let mut waited = [
         PollFd::from_borrowed_fd(jobs.unwrap_or(none), PollFlags::IN),
@@ -215,11 +261,11 @@ fn wait(
 }
 
 /// Takes what has come from one side to the other.
-fn turn(
+fn turn<P: Port>(
     nat: &mut Nat,
     direction: Direction,
-    from: &mut Tun,
-    to: &mut Tun,
+    from: &mut P,
+    to: &mut P,
     moving: &mut Moving,
     report: &mut Report,
 ) -> anyhow::Result<()> {
@@ -227,7 +273,14 @@ fn turn(
         if from.receive(&mut moving.cache, &mut moving.batch)? != Received::Packets {
             break;
         }
+        if let Some(offloading) = &mut moving.offloading {
+            offloading.before(nat, direction, &mut moving.batch)?;
+        }
         translate(nat, direction, moving, report);
+        moving.recall(nat)?;
+        if let Some(offloading) = &mut moving.offloading {
+            offloading.behind(nat, direction, &mut moving.batch)?;
+        }
         to.send(&mut moving.cache, &mut moving.batch)?;
         if !moving.turning.is_empty() {
             from.send(&mut moving.cache, &mut moving.turning)?;
@@ -238,11 +291,11 @@ fn turn(
 }
 
 /// Sends the fragments that had waited for a first one of these.
-fn release(
+fn release<P: Port>(
     nat: &mut Nat,
     moving: &mut Moving,
-    from: &mut Tun,
-    to: &mut Tun,
+    from: &mut P,
+    to: &mut P,
     direction: Direction,
 ) -> anyhow::Result<()> {
     while let Some(mut buffer) = moving.cache.take() {
@@ -255,6 +308,7 @@ fn release(
         if let Err(buffer) = moving.batch.push(buffer) {
             moving.cache.give(buffer);
         }
+        moving.recall(nat)?;
         let turns = (way == direction) == verdict.turns_back();
         let port = if turns { &mut *from } else { &mut *to };
         port.send(&mut moving.cache, &mut moving.batch)?;

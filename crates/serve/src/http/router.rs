@@ -119,6 +119,15 @@ fn standing_schema() -> Value {
                 "description": "What is in the way, by name; `router status` says which",
                 "items": obstacle
             },
+            "translation": object(
+                &json!({
+                    "outside": {"type": "array", "items": text()},
+                    "closed": {"type": "boolean"},
+                    "works": {"type": "boolean"},
+                    "flows": count()
+                }),
+                &["outside", "closed", "works", "flows"],
+            ),
             "most_bytes": {
                 "type": "array",
                 "description": "Longer packets of IPv4, of IPv6 go up: the least MTU of a route",
@@ -139,7 +148,9 @@ fn counters_schema() -> Value {
             "forwarded_packets": count(),
             "forwarded_bytes": count(),
             "up_packets": count(),
-            "up_bytes": count()
+            "up_bytes": count(),
+            "dropped_packets": count(),
+            "dropped_bytes": count()
         }),
         &["name", "forwarded_packets", "up_packets"],
     )

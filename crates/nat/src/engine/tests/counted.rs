@@ -45,7 +45,7 @@ fn packets_mappings_and_refusals_are_counted_for_whom_they_are() {
     assert_eq!(batch(&mut nat, Direction::In, &mut back, 3_000), 7);
     // No block is left for the third.
     assert_eq!(batch(&mut nat, Direction::Out, &mut sent(2, 3), 3_000), 0);
-    let since_millis = nat.clock.run_millis();
+    let since_millis = nat.clock.lived_millis();
     let of = |translated, addresses_made, mappings_made, addresses_exhausted, refused| {
         Some(SubscriberCounts {
             since_millis,

@@ -209,7 +209,7 @@ impl Walk<'_> {
             }
             places = PLACES;
             for (_, row) in meant.into_iter().take(left) {
-                writeln!(out, "{row}")?;
+                writeln!(out, "{}", row.json())?;
                 left -= 1;
             }
             self.place = piece.next;

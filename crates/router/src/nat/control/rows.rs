@@ -8,17 +8,47 @@ use serde_json::{Value, json};
 use super::pieces::Rows;
 use translation::request::{Filter, state};
 
+/// A row of a table, before it is written: most are only counted.
+pub enum Row<'a> {
+    Flow(&'a FlowView),
+    Mapping(&'a MappingView),
+    Subscriber(&'a SubscriberView),
+    Block(&'a BlockView),
+    Pool(&'a PoolView),
+    Lease(&'a LeaseView),
+    Helper(&'a (&'static str, bool)),
+}
+
+impl Row<'_> {
+    /// As an object.
+    pub fn json(&self) -> Value {
+        match self {
+            Self::Flow(row) => flow(row),
+            Self::Mapping(row) => mapping(row),
+            Self::Subscriber(row) => subscriber(row),
+            Self::Block(row) => block(row),
+            Self::Pool(row) => pool(row),
+            Self::Lease(row) => lease(row),
+            Self::Helper((name, is_on)) => json!({"helper": name, "on": is_on}),
+        }
+    }
+}
+
 /// The rows that are meant, each with its inside address.
-pub fn meant(rows: &Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Value)> {
+pub fn meant<'a>(rows: &'a Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Row<'a>)> {
     match rows {
         Rows::None | Rows::Ended(_) | Rows::Reloaded(_) | Rows::Statistics(_) => Vec::new(),
         Rows::Flows(flows) => {
             let meant = flows.iter().filter(|flow| filter.fits_flow(flow));
-            meant.map(|row| (Some(row.inside), flow(row))).collect()
+            meant
+                .map(|row| (Some(row.inside), Row::Flow(row)))
+                .collect()
         }
         Rows::Mappings(mappings) => {
             let meant = mappings.iter().filter(|row| filter.fits_mapping(row));
-            meant.map(|row| (Some(row.inside), mapping(row))).collect()
+            meant
+                .map(|row| (Some(row.inside), Row::Mapping(row)))
+                .collect()
         }
         Rows::Subscribers(subscribers) => {
             let meant = subscribers.iter().filter(|row| {
@@ -26,7 +56,9 @@ pub fn meant(rows: &Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Value)> {
                 filter.fits_range(of.first, of.last, row.alias)
             });
             let inside = |row: &SubscriberView| Some(row.subscriber.first.into());
-            meant.map(|row| (inside(row), subscriber(row))).collect()
+            meant
+                .map(|row| (inside(row), Row::Subscriber(row)))
+                .collect()
         }
         Rows::Blocks(blocks) => {
             let meant = blocks.iter().filter(|row| {
@@ -38,7 +70,7 @@ pub fn meant(rows: &Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Value)> {
                 port && filter.fits_range(of.first, of.last, Some(row.alias))
             });
             let inside = |row: &BlockView| Some(row.subscriber.first.into());
-            meant.map(|row| (inside(row), block(row))).collect()
+            meant.map(|row| (inside(row), Row::Block(row))).collect()
         }
         Rows::Pools(pools) => {
             let fits = |row: &&PoolView| match (filter.alias, row.alias) {
@@ -49,15 +81,17 @@ pub fn meant(rows: &Rows, filter: &Filter) -> Vec<(Option<IpAddr>, Value)> {
             pools
                 .iter()
                 .filter(fits)
-                .map(|row| (None, pool(row)))
+                .map(|row| (None, Row::Pool(row)))
                 .collect()
         }
         Rows::Leases(leases) => {
             let meant = leases.iter().filter(|row| filter.fits_lease(row));
-            meant.map(|row| (Some(row.inside), lease(row))).collect()
+            meant
+                .map(|row| (Some(row.inside), Row::Lease(row)))
+                .collect()
         }
         Rows::Helpers(helpers) => {
-            let row = |(name, is_on): &(&str, bool)| (None, json!({"helper": name, "on": is_on}));
+            let row = |row: &'a (&'static str, bool)| (None, Row::Helper(row));
             helpers.iter().map(row).collect()
         }
     }

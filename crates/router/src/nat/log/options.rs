@@ -24,7 +24,7 @@ const EVENTS: usize = 1 << 16;
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
     /// Directory for a journal of who had which ports (see `nat who`)
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "tun")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     log_journal: Option<PathBuf>,
     /// Mebibytes of a file of the journal
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -34,17 +34,17 @@ pub struct Options {
     log_journal_files: u32,
     /// A collector of syslog messages (RFC 5424): udp://HOST:PORT,
     /// tcp://HOST:PORT or tls://HOST:PORT; may be given several times
-    #[arg(long, value_name = "URL", requires = "tun")]
+    #[arg(long, value_name = "URL")]
     log_syslog: Vec<String>,
     /// File of the certificates (PEM) that a collector's must be signed by
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     log_ca: Option<PathBuf>,
     /// A collector of IPFIX (RFC 7011, 8158) over UDP, HOST:PORT; may be given
     /// several times
-    #[arg(long, value_name = "HOST:PORT", requires = "tun")]
+    #[arg(long, value_name = "HOST:PORT")]
     log_ipfix: Vec<String>,
     /// Write each session as well, where somebody insists: very many
-    #[arg(long, requires = "tun")]
+    #[arg(long)]
     log_sessions: bool,
 }
 

@@ -19,6 +19,24 @@ pub fn write(status: &ForwardingStatus, out: &mut String) {
     let name = "fingerpost_router_uptime_seconds";
     head(out, name, "How long it has forwarded", "gauge");
     labelled(out, name, &[], report.status.seconds);
+    if let Some(translation) = &report.status.translation {
+        let name = "fingerpost_router_translating";
+        head(
+            out,
+            name,
+            "Whether the engine that translates answers",
+            "gauge",
+        );
+        labelled(out, name, &[], u8::from(translation.works));
+        let name = "fingerpost_router_translated_flows";
+        head(
+            out,
+            name,
+            "Established flows that are translated at XDP",
+            "gauge",
+        );
+        labelled(out, name, &[], translation.flows);
+    }
     ports(report, out);
     obstacles(report, out);
     reasons(report, out);
@@ -74,8 +92,8 @@ fn reasons(report: &Report, out: &mut String) {
     for (name, help, is_bytes) in [
         (
             "fingerpost_router_packets_total",
-            "Packets that came in by a port, by what became of them: forwarded, or why they \
-             went up to the kernel",
+            "Packets that came in by a port, by what became of them: forwarded or translated, \
+             dropped, or why they went up",
             false,
         ),
         (
