@@ -112,6 +112,16 @@ fn lasting(place: &Place) -> Vec<Lasting> {
             NET_ADMIN | PERFMON | BPF,
             true,
         ),
+        of(
+            "fingerpost-router",
+            &format!(
+                "router --on=veth1 --on=xa --accept=rule --control {0}.router --nat {0}.rules \
+                 --outside xa --without open --nat-control {0}.nat",
+                place.recording
+            ),
+            NET_ADMIN | PERFMON | BPF,
+            true,
+        ),
         of("fingerpost-receive", "receive 127.0.0.1:0", 0, true),
         of(
             "fingerpost-send",
@@ -164,7 +174,7 @@ fn lasting(place: &Place) -> Vec<Lasting> {
 /// `ip` does. `ip netns exec` is the program that it calls; the lines of
 /// `-batch` may want any right that `ip` has; so may what a file says, also
 /// while `apply --watch` keeps it so or a keeper waits to take it back.
-const BRIEF: [&str; 23] = [
+const BRIEF: [&str; 24] = [
     "apply",
     "arp",
     "bridge",
@@ -187,6 +197,7 @@ const BRIEF: [&str; 23] = [
     "route-get",
     "router-counters",
     "router-reasons",
+    "router-release",
     "router-status",
 ];
 
@@ -257,6 +268,7 @@ fn place() -> Option<(Place, Daemon)> {
     bare.sysctl("net/ipv4/ip_forward", "1").unwrap();
     let directory = tempfile::tempdir().unwrap();
     let recording = directory.path().join("kept").to_str().unwrap().to_owned();
+    fs::write(format!("{recording}.rules"), "alias_address 192.0.2.1\n").unwrap();
     let routes: String = (0..4_000)
         .map(|n| {
             format!(

@@ -222,8 +222,6 @@ fn what_cannot_be_passed_by_is_refused() {
     );
     let said = refused(router, &[]);
     assert!(said.contains("net.ipv4.ip_forward=1"), "{said}");
-    let said = refused(router, &["--nat", "rules"]);
-    assert!(said.contains("--nat is not there yet"), "{said}");
     let said = refused(router, &["--on", "wan"]);
     assert!(said.contains("--on: wan is named twice"), "{said}");
     shell(router, "sysctl -qw net.ipv4.ip_forward=1");
