@@ -2,7 +2,8 @@
 //! Those of version 3 to net-snmp's snmptrapd.
 
 use std::collections::BTreeSet;
-use std::net::UdpSocket;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -100,7 +101,7 @@ fn informed_links(socket: &UdpSocket) -> BTreeSet<u64> {
     let mut datagram = [0; 2_048];
     let (mut told, mut seen, mut heard) = (BTreeSet::new(), BTreeSet::new(), 0);
     while told.len() < size(LINKS) {
-        let (len, from) = socket.recv_from(&mut datagram).unwrap();
+        let (len, from) = received(socket, &mut datagram);
         let inform = &datagram[..len];
         heard += 1;
         if seen.insert(inform.to_vec()) && heard % 3 == 0 {
@@ -117,10 +118,21 @@ fn trapped_links(socket: &UdpSocket) -> BTreeSet<u64> {
     let mut datagram = [0; 2_048];
     let mut told = BTreeSet::new();
     while told.len() < size(LINKS) {
-        let len = socket.recv(&mut datagram).unwrap();
+        let (len, _) = received(socket, &mut datagram);
         told.extend(link(&datagram[..len]));
     }
     told
+}
+
+/// The next datagram. A socket that waits for a limited time is woken by
+/// whatever happens to the process, as when it is stopped and goes on.
+fn received(socket: &UdpSocket, datagram: &mut [u8]) -> (usize, SocketAddr) {
+    loop {
+        match socket.recv_from(datagram) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            received => return received.unwrap(),
+        }
+    }
 }
 
 /// The receiver's engine.

@@ -1,5 +1,6 @@
 //! What remains when the process is gone or stopped, and after a new start.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -71,7 +72,13 @@ fn sink(netns: &Netns) -> UdpSocket {
 fn take(sink: &UdpSocket, number: usize) -> SocketAddr {
     let mut last = sink.local_addr().unwrap();
     for _ in 0..number {
-        (_, last) = sink.recv_from(&mut [0; 16]).unwrap();
+        last = loop {
+            match sink.recv_from(&mut [0; 16]) {
+                // Whatever happens to the process wakes who waits for a time.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                received => break received.unwrap().1,
+            }
+        };
         // Nobody inside may be there any more.
         let _ = sink.send_to(b"taken", last);
     }
