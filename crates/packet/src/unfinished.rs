@@ -6,8 +6,9 @@ use crate::{Ipv4, Tcp, Udp, protocol};
 
 /// Writes the whole checksum of the TCP or UDP in an IPv4 packet; bytes
 /// behind the packet stay out of it. False, with nothing changed, where that
-/// cannot be: another protocol, a fragment (the sum is over all of them), or
-/// a length that says something else than the bytes. O(bytes).
+/// cannot be: another protocol, a fragment (the sum is over all of them), a
+/// length that says something else than the bytes, or a field that holds
+/// something else: what is wrong or none stays so. O(bytes).
 #[must_use]
 pub fn finish(packet: &mut [u8]) -> bool {
     let Ok(mut ip) = Ipv4::new(packet) else {
@@ -22,6 +23,9 @@ pub fn finish(packet: &mut [u8]) -> bool {
             let Ok(mut tcp) = Tcp::new(ip.payload_mut()) else {
                 return false;
             };
+            if tcp.checksum() != pseudo_header.folded() {
+                return false;
+            }
             tcp.fill_checksum(pseudo_header);
         }
         protocol::UDP => {
@@ -29,7 +33,7 @@ pub fn finish(packet: &mut [u8]) -> bool {
             let Ok(mut udp) = Udp::new(ip.payload_mut()) else {
                 return false;
             };
-            if udp.length() != len {
+            if udp.length() != len || udp.checksum() != pseudo_header.folded() {
                 return false;
             }
             udp.fill_checksum(pseudo_header);
@@ -104,6 +108,25 @@ mod tests {
             let (packet, rest) = packet.split_at(right.len());
             prop_assert_eq!(packet, &right);
             prop_assert_eq!(rest, &behind);
+        }
+
+        /// A wrong one must not become right here, and none none.
+        #[test]
+        fn what_is_not_unfinished_is_left_alone(
+            is_tcp: bool,
+            sum: [u8; 2],
+            data in vec(any::<u8>(), 0..100),
+        ) {
+            let right = whole(is_tcp, ip([10, 0, 0, 1], [10, 0, 0, 2]), &[], [1, 2], &data);
+            for sum in [sum, [0; 2]] {
+                let mut packet = right.clone();
+                packet[field(&right)..][..2].copy_from_slice(&sum);
+                if packet != unfinished(&right) {
+                    let before = packet.clone();
+                    prop_assert!(!finish(&mut packet));
+                    prop_assert_eq!(packet, before);
+                }
+            }
         }
 
         #[test]

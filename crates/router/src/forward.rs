@@ -192,7 +192,8 @@ fn fpm_address(text: &str) -> Result<SocketAddr, String> {
 pub fn command() -> Command {
     let command = Forward::augment_args(Command::new("forward"))
         .about("Forward packets by the tables: captures, TUN devices");
-    OF_LASTING.into_iter().fold(command, |command, option| {
+    let of_devices = OF_LASTING.into_iter().chain(["nat_control", "nat_state"]);
+    of_devices.fold(command, |command, option| {
         command.mut_arg(option, |option| option.requires("nat").requires("tun"))
     })
 }

@@ -4,27 +4,27 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use clap::{Args, ValueHint};
+use clap::Args;
 use dataplane::Tap;
 use dataplane::xdp::{Flow, Forwarding, Used};
 use nat::Nat;
 use tracing::{debug, info};
 
-use super::control::server::{Askers, Control};
+use super::control::server::Askers;
 use super::ends::Ends;
-use super::log::{Log, Options};
-use super::mib::Snmp;
+use super::log::Log;
 use super::offloading::{Offloading, offloaded};
 use super::report::Report;
 use super::settings::Settings;
 use super::state::{Beginning, State};
 use super::tun::{self, Asked, Moving, OnSignal, Signals};
+use super::workers::Beside;
 
 pub use super::offloading::LEAST_TIMEOUT_SECS;
 pub use super::tun::now_millis;
@@ -32,35 +32,25 @@ pub use super::tun::now_millis;
 /// What is wanted beside the translation.
 #[derive(Debug, Clone, Default, Args)]
 pub struct EngineOptions {
-    /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`, and
-    /// for `up`, which looks at /run/fingerpost-nat.sock unless told otherwise
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "nat")]
-    nat_control: Option<PathBuf>,
-    /// A group that may ask there beside root, and change nothing
-    #[arg(long, value_name = "GROUP", requires = "nat_control")]
-    nat_control_group: Option<String>,
-    /// File that keeps flows, mappings and blocks from the end of one
-    /// translation to the start of the next [default: state_file of the rules]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nat")]
-    nat_state: Option<PathBuf>,
+    #[command(flatten)]
+    beside: Beside,
     /// Lower what TCP announces as its largest segment to N bytes, both ways
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(536..), requires = "nat")]
     clamp_mss: Option<u16>,
-    #[command(flatten)]
-    snmp: Snmp,
-    #[command(flatten)]
-    log: Options,
 }
 
 impl EngineOptions {
     /// With these where nothing was said.
     pub fn or(&self, control: Option<&Path>, group: Option<&str>, state: Option<&Path>) -> Self {
         let mut options = self.clone();
-        if options.nat_control.is_none() {
-            options.nat_control = control.map(Path::to_owned);
-            options.nat_control_group = group.map(str::to_owned);
+        let beside = &mut options.beside;
+        if beside.nat_control.is_none() {
+            beside.nat_control = control.map(Path::to_owned);
+            beside.nat_control_group = group.map(str::to_owned);
         }
-        options.nat_state = options.nat_state.or_else(|| state.map(Path::to_owned));
+        if beside.nat_state.is_none() {
+            beside.nat_state = state.map(Path::to_owned);
+        }
         options
     }
 }
@@ -79,15 +69,12 @@ pub struct Engine {
 impl Engine {
     /// By a file of rules. What was left for it stays until it runs.
     pub fn begin(rules: &Path, options: &EngineOptions) -> Result<Self> {
-        let settings = Settings::of_rules(rules).with_events(options.log.events());
-        let journal = options.log.journal();
-        let state = State::new(options.nat_state.as_deref(), &settings, journal)?;
-        let control = Control {
-            control: options.nat_control.clone(),
-            control_group: options.nat_control_group.clone(),
-        };
-        let askers = Askers::open(&control, &options.snmp)?;
-        let log = options.log.open()?;
+        let beside = &options.beside;
+        let settings = Settings::of_rules(rules).with_events(beside.log.events());
+        let journal = beside.log.journal();
+        let state = State::new(beside.nat_state.as_deref(), &settings, journal)?;
+        let askers = beside.askers()?;
+        let log = beside.log.open()?;
         let (engines, beginning) = state.begin(&settings, 1, now_millis())?;
         let engine = Self {
             engines,
@@ -98,7 +85,7 @@ impl Engine {
             log,
             clamp_mss: options.clamp_mss,
         };
-        options.snmp.check(engine.nat().config())?;
+        beside.snmp.check(engine.nat().config())?;
         Ok(engine)
     }
 

@@ -27,25 +27,36 @@ const TELLS: Duration = Duration::from_millis(20);
 /// How long a worker may take to take a change.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What else is wanted of the translation.
+/// What else is wanted of the translation of `forward` or `router`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Beside {
     /// A socket for `nat show`, `nat clear`, `nat reload` and `nat who`, and
     /// for `up`, which looks at /run/fingerpost-nat.sock unless told otherwise
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires_all = ["nat", "tun"])]
-    nat_control: Option<PathBuf>,
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, requires = "nat")]
+    pub(super) nat_control: Option<PathBuf>,
     /// A group that may ask there beside root, and change nothing: that of
     /// the daemon, say
     #[arg(long, value_name = "GROUP", requires = "nat_control")]
-    nat_control_group: Option<String>,
+    pub(super) nat_control_group: Option<String>,
     /// File that keeps flows, mappings and blocks from the end of one
     /// translation to the start of the next [default: state_file of the rules]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["nat", "tun"])]
-    nat_state: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nat")]
+    pub(super) nat_state: Option<PathBuf>,
     #[command(flatten)]
-    snmp: Snmp,
+    pub(super) snmp: Snmp,
     #[command(flatten)]
-    log: Options,
+    pub(super) log: Options,
+}
+
+impl Beside {
+    /// Those who may ask it, from now on.
+    pub(super) fn askers(&self) -> anyhow::Result<Askers> {
+        let control = Control {
+            control: self.nat_control.clone(),
+            control_group: self.nat_control_group.clone(),
+        };
+        Askers::open(&control, &self.snmp)
+    }
 }
 
 /// See the module.
@@ -70,11 +81,7 @@ impl Translation {
         let journal = beside.log.journal();
         let state = State::new(beside.nat_state.as_deref(), &settings, journal)?;
         let shared = settings.shared()?;
-        let control = Control {
-            control: beside.nat_control.clone(),
-            control_group: beside.nat_control_group.clone(),
-        };
-        let askers = Askers::open(&control, &beside.snmp)?;
+        let askers = beside.askers()?;
         let log = beside.log.open()?;
         let (engines, beginning) = state.begin(&settings, parts, tun::now_millis())?;
         if let Some(nat) = engines.first() {
