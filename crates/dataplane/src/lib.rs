@@ -23,6 +23,7 @@ pub mod fib_sync;
 pub mod forward;
 pub mod neighbour;
 pub mod port;
+mod rtnetlink;
 pub mod slice;
 pub mod socket;
 #[cfg(test)]
